@@ -31,7 +31,6 @@ mod functions;
 mod html;
 mod lazy;
 mod ndarrays;
-mod openmp;
 mod operators;
 mod optimizers;
 mod options;
@@ -260,6 +259,5 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(html::measured, m)?)?;
     m.add_function(wrap_pyfunction!(dtype_names, m)?)?;
     m.add_function(wrap_pyfunction!(rule_names, m)?)?;
-    m.add_function(wrap_pyfunction!(openmp::_use_openmp, m)?)?;
     m.add_function(wrap_pyfunction!(_has_numpy, m)?)
 }

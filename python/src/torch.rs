@@ -56,10 +56,6 @@ pub fn traced<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> 
 impl Tensors {
     /// How tensors of this class or a subclass are read.
     pub fn new(library: Library, class: &Bound<'_, PyType>) -> Tensors {
-        if library == Library::Torch {
-            // Without it castwise has threads of its own.
-            let _shared = class.py().import("castwise._openmp").and_then(|m| m.call_method0("share"));
-        }
         Tensors { library, table: Table::of(class) }
     }
 

@@ -1,8 +1,5 @@
 """CPU tensors of PyTorch: read in place, results are tensors, and dtypes and bits are PyTorch's."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -121,29 +118,3 @@ def test_what_is_refused():
         castwise.compile("x + y")(torch.ones(2), np.ones(2))
     mixed = castwise.compile("x + y", rules="torch")(torch.ones(2, dtype=torch.int32), np.ones(2, np.float32))
     assert mixed.dtype == torch.float32
-
-
-SHARED = """
-import os, sys
-from pathlib import Path
-import torch, castwise
-f, x = castwise.compile("x * 2 + sum(x)", executor=castwise.Executor(threads=2)), torch.rand(1 << 21)
-results = []
-for n in (2, 1, 3):
-    torch.set_num_threads(n)
-    results.append(f(x))
-assert all(torch.equal(results[0], r) for r in results)
-names = [(task / "comm").read_text() for task in Path("/proc/self/task").iterdir()]
-assert not any(name.startswith("castwise") for name in names), names
-expected = results[0].numpy().tobytes()
-child = os.fork()
-if child == 0:
-    # PyTorch's own parallel ops would hang here.
-    os._exit(0 if f(x).numpy().tobytes() == expected else 1)
-assert os.waitpid(child, 0)[1] == 0
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="PyTorch's OpenMP is found on Linux")
-def test_runs_take_the_threads_of_pytorch():
-    subprocess.run([sys.executable, "-W", "ignore", "-c", SHARED], check=True, timeout=120)

@@ -1,8 +1,7 @@
 //! Threads that another library of the process lends for the parts of a launch.
 //!
-//! Two libraries with helpers that spin while they wait take each other's cores: after an op of PyTorch, whose OpenMP threads
-//! spin for some milliseconds, a launch on two threads takes twice as long on helpers of our own. So castwise takes the other
-//! library's threads where it computes for that library, and as many of them as that library would.
+//! Two libraries with helpers that spin while they wait take each other's cores. A process that has a pool of threads may have
+//! castwise's runs take those.
 //!
 //! Guarantees: every part is done once, whatever the lender does; a part that panics lets the others be done, and the panic goes
 //! on in the caller, not in a thread that is lent; a forked child has none of them. Does not: choose who lends.
