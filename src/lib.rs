@@ -83,7 +83,6 @@ pub use promotion::{CastLoss, Contraction, Reason, Rounding, Rules, Settings, Ze
 pub use runtime::eager::value::{Eager, EagerValue};
 pub use runtime::executor::builder::ExecutorBuilder;
 pub use runtime::executor::{AsFeed, Executor, Feed, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};
-pub use runtime::foreign_threads::{ForeignThreads, use_threads_of};
 pub use syntax::expr;
 pub use syntax::text::MAX_PROGRAM_TEXT;
 pub use syntax::text::parse::{FORMAT_VERSION, MAX_MISTAKES};

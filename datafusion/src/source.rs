@@ -14,7 +14,7 @@ use datafusion::common::Result;
 use crate::report::plan_error;
 
 /// The text of a program, or an expression such as `(cast(nir, f32) - red) / (nir + cast(red, f32))` with the settings
-/// under which it is typed. An expression's names stand for arguments in the order in which they first appear, a
+/// under which it is typed. An expression's names are its arguments, in the order in which they first appear, a
 /// program's placeholders in their order.
 ///
 /// ```

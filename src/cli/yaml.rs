@@ -83,7 +83,7 @@ fn wrong(e: &Error) -> (u64, String) {
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => {
-            "the document is too large, or what its aliases stand for".into()
+            "the document is too large, by itself or with its aliases replaced by their values".into()
         }
         Error::NonFiniteFloat { .. } => "numbers are finite".into(),
         Error::Eof { .. } => "the document is empty".into(),

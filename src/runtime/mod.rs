@@ -6,7 +6,5 @@ mod constructors;
 pub(crate) mod driver;
 pub(crate) mod eager;
 pub(crate) mod executor;
-pub(crate) mod foreign_threads;
 mod launch;
 mod thread_pool;
-mod ticket;

@@ -1,5 +1,4 @@
-//! The threads that share a launch: helpers of the process that wait for work by spinning a while, then sleeping, or
-//! [threads of another library](super::foreign_threads).
+//! The threads that share a launch: helpers of the process that wait for work by spinning a while, then sleeping.
 //!
 //! Guarantees: [`share`] and [`sweep`] return when every part has been done, each exactly once; if a part panics, those
 //! taken with it are counted as done and the panic goes on in the caller; nested and concurrent calls never wait for each
@@ -17,12 +16,16 @@ use std::time::{Duration, Instant};
 
 use rayon::ThreadPool;
 
-use super::foreign_threads;
-use super::ticket::{MAX_PARTS, Work, left, take, ticket};
 use crate::base::host::{FloatMode, PerProcess, generation};
 
 /// How long a helper spins before it sleeps: longer than the pause between two runs of a loop that calls them.
 const SPIN: Duration = Duration::from_micros(50);
+
+/// A borrowed closure as the helpers see it.
+type Work<'a> = &'a (dyn Fn(usize) + Sync + 'a);
+
+/// Parts of a job at most: they are counted in 16 bits of the ticket.
+const MAX_PARTS: usize = 1 << 15;
 
 /// What is written often by several threads, in cache lines of its own.
 #[repr(align(128))]
@@ -60,9 +63,6 @@ pub(crate) fn share(parts: usize, threads: usize, work: Work<'_>) {
     if parts <= 1 || threads <= 1 {
         (0..parts).for_each(work);
         return;
-    }
-    if let Some(foreign) = foreign_threads::present().filter(|_| parts <= MAX_PARTS) {
-        return foreign_threads::share(foreign, parts, threads, work);
     }
     let team = team();
     let lead = match team.lead.try_lock() {
@@ -155,6 +155,12 @@ impl Drop for Done<'_> {
     }
 }
 
+/// The parts that a ticket has left, if there are any.
+fn left(ticket: u64) -> Option<(usize, usize)> {
+    let (first, end) = ((ticket & 0xffff) as usize, (ticket >> 16 & 0xffff) as usize);
+    (first < end).then_some((first, end))
+}
+
 impl Team {
     const fn new() -> Team {
         Team {
@@ -177,7 +183,7 @@ impl Team {
         self.panicked.store(false, Ordering::Relaxed);
         let epoch = (self.ticket.0.load(Ordering::Relaxed) >> 32).wrapping_add(1) & 0xffff_ffff;
         self.work.store((&raw const work).cast_mut().cast(), Ordering::Relaxed);
-        self.ticket.0.store(ticket(epoch, parts), Ordering::SeqCst);
+        self.ticket.0.store(epoch << 32 | (parts as u64) << 16, Ordering::SeqCst);
         for h in all.iter().take(helpers) {
             if h.asleep.load(Ordering::SeqCst) {
                 h.thread.unpark();
@@ -192,17 +198,28 @@ impl Team {
         }
     }
 
-    /// Does some parts of the present job, if any are left.
+    /// Does some parts of the present job, if any are left: half of this thread's share of them, so that the ticket,
+    /// which every taking moves from core to core, is not asked for each, and all threads end together.
     fn take(&self, front: bool) -> bool {
-        let threads = self.limit.load(Ordering::Relaxed).min(MAX_PARTS) + 1;
-        let Some(taken) = take(&self.ticket.0, threads, front) else { return false };
-        let _done = Done { team: self, parts: taken.len(), unwinding: std::thread::panicking() };
-        let work = self.work.load(Ordering::Relaxed).cast::<Work<'_>>();
-        // SAFETY: the parts are of the job whose ticket was current when they were taken, and that job's caller stays in
-        // `lead`, where the closure lives, until these parts are counted as done. The pointer was stored before the
-        // ticket, which the taking has acquired.
-        taken.for_each(|part| unsafe { (*work)(part) });
-        true
+        let mut seen = self.ticket.0.load(Ordering::Acquire);
+        while let Some((first, end)) = left(seen) {
+            let threads = self.limit.load(Ordering::Relaxed).min(MAX_PARTS) + 1;
+            let n = ((end - first) / (2 * threads)).max(1);
+            let (part, after) = if front { (first, seen + n as u64) } else { (end - n, seen - ((n as u64) << 16)) };
+            match self.ticket.0.compare_exchange_weak(seen, after, Ordering::AcqRel, Ordering::Acquire) {
+                Err(now) => seen = now,
+                Ok(_) => {
+                    let _done = Done { team: self, parts: n, unwinding: std::thread::panicking() };
+                    let work = self.work.load(Ordering::Relaxed).cast::<Work<'_>>();
+                    // SAFETY: the exchange took parts of the job whose ticket was current, and that job's caller
+                    // stays in `lead`, where the closure lives, until these parts are counted as done. The pointer was
+                    // stored before the ticket, which the exchange has acquired.
+                    (part..part + n).for_each(|part| unsafe { (*work)(part) });
+                    return true;
+                }
+            }
+        }
+        false
     }
 }
 

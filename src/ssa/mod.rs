@@ -26,8 +26,6 @@
 //! [`Cplx`]: crate::kernels::num::Cplx
 //! [`Mask`]: crate::kernels::num::Mask
 
-#[cfg(test)]
-mod evaluate;
 mod expand;
 mod facts;
 mod lanes;

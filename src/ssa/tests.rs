@@ -1,6 +1,6 @@
 //! Texts against kernels, composites against their expansions, facts against what values do.
 
-use super::evaluate::{canonical, evaluate};
+use evaluate::{canonical, evaluate};
 use super::*;
 use crate::base::dtype::{Category, DType};
 use crate::base::random::Random;
@@ -9,6 +9,7 @@ use crate::kernels::{CpuLevel, kernel};
 use crate::ops::Op;
 use crate::plan::kernel::{Step, StepOp};
 
+mod evaluate;
 mod table;
 mod toys;
 

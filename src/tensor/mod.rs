@@ -295,10 +295,11 @@ impl Tensor {
     /// /// An array as another language has it.
     /// struct Array { data: *mut u8, _owner: Box<Tensor> }
     /// let mut result = Tensor::from([1i32, 2, 3]);
-    /// let array = result.as_mut_ptr().map(|data| Array { data, _owner: Box::new(result) });
-    /// # let array = array.expect("nothing shares the tensor");
-    /// // SAFETY: the array's owner has three elements of i32.
-    /// unsafe { array.data.cast::<i32>().add(1).write(7) };
+    /// if let Some(data) = result.as_mut_ptr() {
+    ///     let array = Array { data, _owner: Box::new(result) };
+    ///     // SAFETY: the array's owner has three elements of i32.
+    ///     unsafe { array.data.cast::<i32>().add(1).write(7) };
+    /// }
     /// ```
     pub fn as_mut_ptr(&mut self) -> Option<*mut u8> {
         self.own_bytes().0.map(<[u8]>::as_mut_ptr)

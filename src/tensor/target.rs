@@ -146,9 +146,9 @@ enum Kind<'a> {
 /// let (mut sums, mut doubled, one) = (None, [0.0f32; 2], Tensor::from([1.0f32, 2.0]));
 /// let mut view = TensorViewMut::from_slice(&mut doubled, [2])?;
 /// step.run_into(&[&one], &mut [sums.as_target(), view.as_target()])?;
-/// let mut sums: Tensor = sums.unwrap();
-/// assert_eq!((sums.to_vec::<f32>()?, doubled), (vec![2.0, 3.0], [2.0, 4.0]));
-/// step.run_into(&[&one], &mut [sums, Tensor::zeros(DType::F32, [2])?])?;
+/// let made = sums.as_ref().map(|t: &Tensor| t.to_vec::<f32>()).transpose()?;
+/// assert_eq!((made, doubled), (Some(vec![2.0, 3.0]), [2.0, 4.0]));
+/// step.run_into(&[&one], &mut [sums, Some(Tensor::zeros(DType::F32, [2])?)])?;
 /// # Ok::<(), castwise::Error>(())
 /// ```
 pub trait AsTarget {

@@ -5,8 +5,8 @@
 
 use num_complex::Complex;
 
-use super::prim::{Parts, Predicate, Prim, Rounding};
-use super::text::{Inst, Text};
+use crate::ssa::prim::{Parts, Predicate, Prim, Rounding};
+use crate::ssa::text::{Inst, Text};
 use crate::base::dtype::{Category, DType};
 use crate::kernels::num::{Cplx, Int, Real};
 use crate::kernels::tests::results;
