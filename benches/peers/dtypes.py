@@ -298,6 +298,23 @@ def options(doc):
     return p
 
 
+def turn_of(peers, script):
+    """What runs a turn of a script: each peer in a process of its own, by the Python of its folder."""
+
+    def turn(o, threads):
+        made = []
+        for peer, folder in peers.items():
+            python = Path(o.venvs).resolve() / folder / "bin" / "python"
+            if not python.exists():
+                print(f"{peer} is left out: there is no {python}", file=sys.stderr)
+                continue
+            own = [str(python), str(Path(script).resolve()), "--peer", peer, "--threads", str(threads), "--only", o.only]
+            made += rows_of(own + (["--small"] if o.small else []), threads)
+        return made
+
+    return turn
+
+
 def in_turns(o, turn):
     """The rows of all turns, with one and with two threads."""
     rows = []

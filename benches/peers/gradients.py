@@ -11,9 +11,8 @@ import math
 import re
 import statistics
 import sys
-from pathlib import Path
 
-from dtypes import in_turns, measured, options, rows_of, summary
+from dtypes import in_turns, measured, options, summary, turn_of
 from rows import differs, digest
 
 PEERS = {"castwise": "torch", "torch": "torch", "torch.compile": "torch", "fused": "torch", "jax": "jax"}
@@ -250,18 +249,6 @@ def peer_process(o):
 # ---- All peers in turns ---------------------------------------------------------------------------------------------
 
 
-def turn(o, threads):
-    made = []
-    for peer, folder in PEERS.items():
-        python = Path(o.venvs).resolve() / folder / "bin" / "python"
-        if not python.exists():
-            print(f"{peer} is left out: there is no {python}", file=sys.stderr)
-            continue
-        own = [str(python), str(Path(__file__).resolve()), "--peer", peer, "--threads", str(threads), "--only", o.only]
-        made += rows_of(own + (["--small"] if o.small else []), threads)
-    return made
-
-
 def table(made, threads, key, factor):
     """The medians of all turns: for each row those of the peers."""
     all = {}
@@ -302,7 +289,7 @@ def main():
     o = p.parse_args()
     if o.peer:
         return peer_process(o)
-    report(in_turns(o, turn))
+    report(in_turns(o, turn_of(PEERS, __file__)))
 
 
 if __name__ == "__main__":

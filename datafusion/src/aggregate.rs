@@ -5,7 +5,6 @@
 //! not depend on how rows are divided into batches and partitions. Does not: fix the last bits of other sums, which
 //! are added in f64 in the order in which batches and partial results come.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use castwise::{DType, NodeKind, Op, Prepared};
@@ -42,25 +41,11 @@ pub fn castwise_agg(name: &str, source: Source) -> AggregateUDF {
 }
 
 /// A source under a name.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Aggregate {
     pub(crate) name: String,
     pub(crate) source: Source,
     signature: Signature,
-}
-
-impl PartialEq for Aggregate {
-    fn eq(&self, other: &Aggregate) -> bool {
-        (&self.name, &self.source) == (&other.name, &other.source)
-    }
-}
-
-impl Eq for Aggregate {}
-
-impl Hash for Aggregate {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.name, &self.source).hash(state);
-    }
 }
 
 /// A reduction for arguments of these dtypes.

@@ -46,10 +46,12 @@ fn handle<'py>(beside: &Bound<'py, PyAny>, made: Var) -> PyResult<Bound<'py, PyV
 }
 
 impl PyOptimizer {
-    fn counted(&self, states: usize, numbers: usize) -> PyResult<()> {
+    /// The states and the numbers, of which there must be as many as the step takes.
+    fn counted(&self, states: &Bound<'_, PyAny>, numbers: &Bound<'_, PyAny>) -> PyResult<(Vec<Var>, Vec<Var>)> {
+        let (states, numbers) = (vars(states)?, vars(numbers)?);
         let (s, n) = (self.step.states(), self.step.numbers());
-        if (states, numbers) == (s.len(), n.len()) {
-            return Ok(());
+        if (states.len(), numbers.len()) == (s.len(), n.len()) {
+            return Ok((states, numbers));
         }
         Err(PyValueError::new_err(format!("the step takes the states {s:?} and the numbers {n:?}")))
     }
@@ -143,8 +145,7 @@ impl PyOptimizer {
         states: &Bound<'_, PyAny>,
         numbers: &Bound<'_, PyAny>,
     ) -> PyResult<Vec<Bound<'py, PyVar>>> {
-        let (states, numbers) = (vars(states)?, vars(numbers)?);
-        self.counted(states.len(), numbers.len())?;
+        let (states, numbers) = self.counted(states, numbers)?;
         let (old, g) = (var(x)?, var(g)?);
         handles(x, with_location(here(py), || self.step.update(&old, &g, &states, &numbers)))
     }
@@ -167,8 +168,7 @@ impl PyOptimizer {
         states: &Bound<'_, PyAny>,
         numbers: &Bound<'_, PyAny>,
     ) -> PyResult<Vec<Bound<'py, PyVar>>> {
-        let (states, numbers) = (vars(states)?, vars(numbers)?);
-        self.counted(states.len(), numbers.len())?;
+        let (states, numbers) = self.counted(states, numbers)?;
         let (old, master, g) = (var(x)?, var(master)?, var(g)?);
         handles(x, with_location(here(py), || self.step.update_master(&old, &master, &g, &states, &numbers)))
     }
