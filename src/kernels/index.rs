@@ -37,8 +37,9 @@ const LINE_BLOCK: usize = 2048;
 /// Columns that [`columns_body`] goes through together, whose keys and positions stay in the L1 cache.
 pub(crate) const COLUMN_BLOCK: usize = 512;
 
-/// Elements whose keys are compared at the same time: two vectors of 32-bit keys. With one running maximum the compiler emits a loop
-/// of single elements, ten times as slow.
+/// Elements whose keys are compared at the same time: of 32-bit keys two vectors of AVX-512, four of AVX2. With one running maximum the
+/// compiler emits a loop of single elements. 2026-11-26, one core of a virtual AMD EPYC (Zen 4, AVX-512), rows of 4096 f32, ns an
+/// element: 1.03 with one running maximum, 0.11 with 32.
 const LANES: usize = 32;
 
 /// The largest key of a block, which has at least one element.
