@@ -16,23 +16,14 @@ use std::collections::HashMap;
 use castwise::prelude::*;
 use castwise::shape::SymDim;
 use castwise::{Generator, Indexing, NodeKind, Operand, Pass, Slice, View};
+use common::Random;
 use reference::program::{Array, Run};
 use reference::{Answer, Value, format, rounded};
 
-fn numbers(shape: &[usize], from: f64, to: f64, seed: usize) -> Tensor {
+/// Random numbers from -1.5 to 1.5.
+fn numbers(r: &mut Random, shape: &[usize]) -> Tensor {
     let n: usize = shape.iter().product();
-    let part = |i: usize| ((i * 7919 + seed * 104_729 + 13) % 1201) as f64 / 1201.0;
-    Tensor::from_slice(&(0..n).map(|i| from + (to - from) * part(i)).collect::<Vec<_>>(), shape).unwrap()
-}
-
-/// A simple generator of random numbers.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) % n as u64) as usize
-    }
+    Tensor::from_slice(&(0..n).map(|_| 3.0 * r.unit() - 1.5).collect::<Vec<_>>(), shape).unwrap()
 }
 
 /// A scan of the rows of a value.
@@ -65,14 +56,14 @@ fn moved(which: usize, x: &Var, y: &Var) -> Var {
 }
 
 /// A random program of float values of several dtypes and shapes, and its values.
-fn random_program(r: &mut Draw, dynamic: bool) -> (Program, Vec<Var>, Vec<(String, Tensor)>) {
+fn random_program(r: &mut Random, dynamic: bool) -> (Program, Vec<Var>, Vec<(String, Tensor)>) {
     let p = Program::new(Rules::Torch);
     let (mut values, mut feeds) = (Vec::new(), Vec::new());
     let shapes: [&[usize]; 5] = [&[2, 3], &[3], &[1, 3], &[2, 1], &[]];
     for i in 0..3 {
-        let d = [DType::F32, DType::F64, DType::BF16, DType::F16][r.below(4)];
-        let shape = shapes[r.below(5)];
-        let t = Eager::new(Rules::Torch).tensor(&numbers(shape, -1.5, 1.5, i + r.below(100))).cast(d).result().unwrap();
+        let d = [DType::F32, DType::F64, DType::BF16, DType::F16][r.index(4)];
+        let shape = shapes[r.index(5)];
+        let t = Eager::new(Rules::Torch).tensor(&numbers(r, shape)).cast(d).result().unwrap();
         let dims: Vec<Option<usize>> = shape.iter().map(|n| (!dynamic).then_some(*n)).collect();
         values.push(p.data(&format!("x{i}"), d, dims));
         feeds.push((format!("x{i}"), t));
@@ -90,9 +81,9 @@ fn random_program(r: &mut Draw, dynamic: bool) -> (Program, Vec<Var>, Vec<(Strin
         View::Slice(0, Slice { start: Some(-2), end: None, step: 2 }),
         View::Slice(-1, Slice { start: None, end: Some(-1), step: 2 }),
     ];
-    for _ in 0..2 + r.below(10) {
-        let pick = |r: &mut Draw| values[r.below(values.len())].clone();
-        let which = r.below(14);
+    for _ in 0..2 + r.index(10) {
+        let pick = |r: &mut Random| values[r.index(values.len())].clone();
+        let which = r.index(14);
         let (x, y) = (pick(r), pick(r));
         let dims = p.infer().map_or(0, |t| t.shape(&x).map_or(0, <[SymDim]>::len));
         if (5..9).contains(&which) && dims == 0 {
@@ -100,18 +91,18 @@ fn random_program(r: &mut Draw, dynamic: bool) -> (Program, Vec<Var>, Vec<(Strin
         }
         let made = match which {
             0 => pick(r).over([-1]).keepdim().mean(),
-            1 => [pick(r).sum(), pick(r).amax(), pick(r).logsumexp()][r.below(3)].clone(),
-            2 => pick(r).cast([DType::F32, DType::BF16, DType::F64][r.below(3)]),
+            1 => [pick(r).sum(), pick(r).amax(), pick(r).logsumexp()][r.index(3)].clone(),
+            2 => pick(r).cast([DType::F32, DType::BF16, DType::F64][r.index(3)]),
             3 => &pick(r) * &pick(r),
             4 => pick(r).softmax([-1]),
-            5 => scanned(r.below(5), &x),
-            6 => ordered(r.below(5), &x),
-            7 => moved(r.below(5), &x, &y),
-            8 => x.view(views[r.below(views.len())].clone()),
+            5 => scanned(r.index(5), &x),
+            6 => ordered(r.index(5), &x),
+            7 => moved(r.index(5), &x, &y),
+            8 => x.view(views[r.index(views.len())].clone()),
             _ => {
-                let op = ops[r.below(ops.len())];
+                let op = ops[r.index(ops.len())];
                 let operands: Vec<Operand> = (0..op.arity())
-                    .map(|k| if k > 0 && r.below(4) == 0 { Operand::from(0.75) } else { pick(r).into() })
+                    .map(|k| if k > 0 && r.index(4) == 0 { Operand::from(0.75) } else { pick(r).into() })
                     .collect();
                 castwise::apply(op, &operands, Default::default())
             }
@@ -264,7 +255,7 @@ fn generated(generator: &Generator, shape: &[usize]) -> Array {
 fn random_programs_have_the_same_gradients_in_both_ways() {
     let programs = std::env::var("CASTWISE_GRADIENT_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
     let seed = std::env::var("CASTWISE_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(7);
-    let (mut compared, mut third, mut r) = (0, 0, Draw(seed));
+    let (mut compared, mut third, mut r) = (0, 0, Random(seed));
     let unfused = Executor::builder().jit(false).threads(1);
     let unfused = unfused.without(Pass::Fusion).without(Pass::Merging).build();
     let fused = Executor::builder().threads(1).build();

@@ -3,7 +3,7 @@
 
 use castwise::ops::Choice;
 use castwise::prelude::*;
-use castwise::{DiagnosticKind, NodeKind, Operand, Over, View};
+use castwise::{DiagnosticKind, NodeKind, Operand, Over, Pass, View};
 
 fn numbers(shape: &[usize], from: f64, to: f64, seed: usize) -> Tensor {
     let n: usize = shape.iter().product();
@@ -27,11 +27,15 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 impl Loss {
     fn of(feeds: Vec<Tensor>, f: impl Fn(&[Var]) -> Var) -> Loss {
+        Loss::within(feeds, |_, v| f(v))
+    }
+
+    /// As [`of`](Loss::of), for functions that need the program.
+    fn within(feeds: Vec<Tensor>, f: impl Fn(&Program, &[Var]) -> Var) -> Loss {
         let program = Program::new(Rules::Torch);
-        MADE.with(|p| *p.borrow_mut() = Some(program.clone()));
         let data = |(t, name): (&Tensor, &&str)| program.data(name, t.dtype(), t.shape());
         let operands: Vec<Var> = feeds.iter().zip(&NAMES).map(data).collect();
-        let y = f(&operands);
+        let y = f(&program, &operands);
         let weight = y.linspace(0.5, 1.5, -1);
         let loss = if program.infer().unwrap().shape(&y).unwrap().is_empty() { y } else { (y * weight).sum() };
         Loss { program, loss, operands, feeds }
@@ -205,18 +209,17 @@ fn what_is_moved_agrees_with_finite_differences() {
     let index = Tensor::from_slice(&[2i64, 0, -1, 1, 1], [1, 5]).unwrap();
     for rows in [1, 3] {
         let index = index.broadcast_to([rows, 5]).unwrap();
-        Loss::of(x(), |v| program(|p| v[0].square().take_along_dim(&p.constant(index.clone()), 1)))
-            .check("take_along_dim");
+        Loss::within(x(), |p, v| v[0].square().take_along_dim(&p.constant(index.clone()), 1)).check("take_along_dim");
     }
     let index = Tensor::from_slice(&[4i64, 0, -2, 0], [1, 4]).unwrap();
     let like = Tensor::zeros(DType::I8, [1, 6]).unwrap();
-    let moved = |v: &[Var], p: &Program| {
+    let moved = |p: &Program, v: &[Var]| {
         v[0].square().scatter_add(&p.constant(index.clone()), &p.constant(like.clone()), 1).sin()
     };
-    Loss::of(x(), |v| program(|p| moved(v, p))).check("scatter_add");
+    Loss::within(x(), moved).check("scatter_add");
     let like = Tensor::zeros(DType::I8, [3, 9]).unwrap();
     for (start, step) in [(0, 1), (1, 2), (-4, 1), (-20, 2)] {
-        Loss::of(x(), |v| program(|p| v[0].square().pad(&p.constant(like.clone()), 1, start, step).sin())).check("pad");
+        Loss::within(x(), |p, v| v[0].square().pad(&p.constant(like.clone()), 1, start, step).sin()).check("pad");
     }
     for (dim, start, end, step) in
         [(0, Some(1), None, 1), (1, Some(-3), Some(-1), 1), (1, None, None, 3), (0, Some(7), None, 1)]
@@ -224,16 +227,7 @@ fn what_is_moved_agrees_with_finite_differences() {
         Loss::of(x(), |v| v[0].square().slice(dim, start, end, step).sin()).check("slice");
     }
     let all = Tensor::zeros(DType::I8, [5, 7]).unwrap();
-    Loss::of(x(), |v| program(|p| v[0].square().blocks(&p.constant(all.clone()), [2, 2]).sin())).check("blocks");
-}
-
-thread_local! {
-    static MADE: std::cell::RefCell<Option<Program>> = const { std::cell::RefCell::new(None) };
-}
-
-/// Of the program that a loss is made in.
-fn program(f: impl FnOnce(&Program) -> Var) -> Var {
-    f(&MADE.with(|p| p.borrow().clone()).unwrap())
+    Loss::within(x(), |p, v| v[0].square().blocks(&p.constant(all.clone()), [2, 2]).sin()).check("blocks");
 }
 
 /// Dynamic dims, as they are fed, give the bits of fixed ones.
@@ -261,12 +255,27 @@ fn moves_along_dynamic_dims() {
 /// What the backward pass needs is stored, or computed again where that costs less, as of any program; and the plan says so.
 #[test]
 fn what_is_stored_is_decided_by_cost() {
-    let p = Program::new(Rules::Torch);
-    let (x, y) = (p.data("x", DType::BF16, [None]), p.data("y", DType::F32, [None]));
-    let near = (x.cast(DType::F32) * 2.0 - &y).square().mean();
-    let all = p.value_and_gradients(&near, &[&x, &y]).unwrap();
-    let text = Executor::new().kernels(&p, &all).unwrap();
-    assert!(text.contains("computed again by kernel") || text.contains("stored"), "{text}");
+    let decided = |dtype: DType, f: fn(&Var) -> Var, passes: &[Pass]| {
+        let p = Program::new(Rules::Torch);
+        let wide = |name| p.data(name, dtype, [4096]).cast(DType::F32);
+        let (x, y) = (wide("x"), wide("y"));
+        let all = p.value_and_gradients(&(f(&x) - &y).norm(), &[&x, &y]).unwrap();
+        let executor = passes.iter().fold(Executor::builder(), |b, pass| b.without(*pass)).build();
+        let text = executor.kernels(&p, &all).unwrap();
+        let of = |l: &str| l.strip_prefix(";   f32 sub at ").map(|l| l[l.rfind(": ").unwrap() + 2..].to_string());
+        (text.lines().filter_map(of).collect::<Vec<_>>(), text)
+    };
+    // Two of bf16 that are read cost less than one of f32 that is written and read; not so two of f32, or sines.
+    for (dtype, f, want) in [
+        (DType::BF16, Var::clone as fn(&Var) -> Var, "computed again by kernel 2"),
+        (DType::F32, Var::clone, "stored, read by kernel 2"),
+        (DType::BF16, Var::sin, "stored, read by kernel 2"),
+    ] {
+        let (found, text) = decided(dtype, f, &[]);
+        assert_eq!(found, [want], "{text}");
+    }
+    let (found, text) = decided(DType::BF16, Var::clone, &[Pass::Recomputing]);
+    assert_eq!(found, Vec::<String>::new(), "{text}");
 }
 
 /// Gradients of a function of eager values.
@@ -318,29 +327,12 @@ fn views_and_composites_agree_with_finite_differences() {
 #[test]
 fn gradients_have_gradients() {
     let x = || vec![numbers(&[2, 3], 0.3, 1.4, 5), numbers(&[3], 0.2, 0.9, 8)];
-    let first = |v: &[Var]| {
+    let first = |p: &Program, v: &[Var]| {
         let loss = (v[0].exp() * &v[1] + (&v[0] / &v[1]).tanh() + v[0].pow(&v[1])).sum() + v[0].mean() * v[1].prod();
-        let p = Program::clone(&PROGRAM.with(|p| p.borrow().clone()).unwrap());
         let g = p.gradients(&[&loss], &[&v[0], &v[1]], &[]).unwrap();
         g[0].square() + &g[1]
     };
     Loss::within(x(), first).check("gradients of gradients");
-}
-
-thread_local! {
-    static PROGRAM: std::cell::RefCell<Option<Program>> = const { std::cell::RefCell::new(None) };
-}
-
-impl Loss {
-    /// As [`of`](Loss::of), for functions that need the program.
-    fn within(feeds: Vec<Tensor>, f: impl Fn(&[Var]) -> Var) -> Loss {
-        let program = Program::new(Rules::Torch);
-        PROGRAM.with(|p| *p.borrow_mut() = Some(program.clone()));
-        let data = |(t, name): (&Tensor, &&str)| program.data(name, t.dtype(), t.shape());
-        let operands: Vec<Var> = feeds.iter().zip(&NAMES).map(data).collect();
-        let loss = f(&operands).sum();
-        Loss { program, loss, operands, feeds }
-    }
 }
 
 /// Contributions are added from the last use to the first, and of one use from left to right.

@@ -117,9 +117,13 @@ pub fn real(bytes: &[u8]) -> f64 {
     }
 }
 
-/// The distance from `y` to the next larger number of the dtype.
-fn ulp(d: DType, y: f64) -> f64 {
-    let (smallest, digits) = if d == DType::F32 { (-126, 23) } else { (-1022, 52) };
+/// The distance from `y` to the next larger number of bf16, f32, or f64 for every other dtype.
+pub fn ulp(d: DType, y: f64) -> f64 {
+    let (smallest, digits) = match d {
+        DType::BF16 => (-126, 7),
+        DType::F32 => (-126, 23),
+        _ => (-1022, 52),
+    };
     let exponent = (y.abs().to_bits() >> 52) as i32 - 1023;
     f64::from(exponent.max(smallest) - digits).exp2()
 }

@@ -1,9 +1,10 @@
 //! Cases of gradients: an op or a program, cotangents of its results, and the gradients of its operands.
 //!
-//! Each runs compiled, op by op, and with all dims dynamic; the three have the same bits. Compared are dtype, shape and elements, as the case says.
+//! Each runs compiled, op by op, and with all dims dynamic; the three have the same bits (with dynamic dims, but for the
+//! sign of zeros). With dynamic dims a case may be refused, for the reasons listed here alone. Compared are dtype, shape and elements, as the case says.
 
 use castwise::shape::{Dim, Dims};
-use castwise::{DType, DiagnosticKind, Error, Executor, Operand, Pass, Program, Settings, Tensor, Var};
+use castwise::{DType, Diagnostic, DiagnosticKind, Error, Executor, Operand, Pass, Program, Settings, Tensor, Var};
 use serde_json::Value;
 
 use super::case::{Arg, Case, Unusable, tensor};
@@ -14,6 +15,13 @@ use super::run;
 pub const DEVIATIONS: [(&str, &str); 2] = [
     ("gradient-quirk", "PyTorch departs from its own formula; the rule's answer is recorded beside"),
     ("gradient-complex-products", "PyTorch contracts products of complex numbers in its vector loops"),
+];
+
+/// The only refusals of dynamic dims: the kind, and how the message begins and ends.
+const NEED_FIXED_DIMS: [(DiagnosticKind, &str, &str); 3] = [
+    (DiagnosticKind::BadParameter, "`reshape` of ", " depend on dynamic dims"),
+    (DiagnosticKind::BadParameter, "`squeeze` of ", " is dynamic: only its feed tells whether its extent is 1"),
+    (DiagnosticKind::NotDifferentiable, "`quantile` has ", " over all dims of which at most one is dynamic alone"),
 ];
 
 /// A recorded case of gradients.
@@ -142,16 +150,21 @@ impl Gradients {
         Ok((p, results, operands))
     }
 
-    /// Whether the program has results with dynamic dims alone: some views are refused, and so is the gradient of a quantile of all of them.
-    fn takes_dynamic(&self) -> bool {
-        let all = self.feeds.iter().any(|t| t.shape().len() > 1) && !self.text["expr"].to_string().contains("dim=");
-        let whole = self.name() == "program" && self.text["expr"].to_string().contains("quantile") && all;
-        !whole && self.program(true).is_ok_and(|(p, ..)| self.refused || p.infer().is_ok())
+    /// Whether the case has a gradient, which is refused with all dims dynamic for one of the reasons that need fixed ones.
+    pub fn needs_fixed_dims(&self, answer: &Result<(Vec<Tensor>, Program), Error>) -> bool {
+        let Err(e) = answer else { return false };
+        let known = |d: &Diagnostic| {
+            let is = |(kind, op, why): &(_, &str, &str)| {
+                d.kind == *kind && d.message.starts_with(op) && d.message.ends_with(why)
+            };
+            NEED_FIXED_DIMS.iter().any(is)
+        };
+        !self.refused && !e.diagnostics().is_empty() && e.diagnostics().iter().all(known)
     }
 
     /// The gradients of the operands that have one, and the program that computes them.
     pub fn run(&self, way: Way, executor: &Executor) -> Result<(Vec<Tensor>, Program), Error> {
-        let dynamic = way == Way::Dynamic && self.takes_dynamic();
+        let dynamic = way == Way::Dynamic;
         let (p, results, operands) = self.program(dynamic)?;
         let mut cotangents = Vec::new();
         for (i, c) in self.cotangents.iter().enumerate() {
@@ -179,12 +192,15 @@ impl Gradients {
         Ok((executor.run(&p, castwise::Feeds::from(feeds), &gradients)?, p))
     }
 
+    fn has_no_gradient(e: &Error) -> bool {
+        let all = e.diagnostics();
+        !all.is_empty() && all.iter().all(|d| d.kind == DiagnosticKind::NotDifferentiable)
+    }
+
     /// The first difference from what was recorded.
     pub fn compare(&self, answer: &Result<(Vec<Tensor>, Program), Error>) -> Result<(), String> {
         let got = match answer {
-            Err(e) if self.refused && e.diagnostics().iter().all(|d| d.kind == DiagnosticKind::NotDifferentiable) => {
-                return Ok(());
-            }
+            Err(e) if self.refused && Self::has_no_gradient(e) => return Ok(()),
             Err(e) => return Err(format!("refused: {}", wrong(e))),
             Ok(_) if self.refused => return Err("not refused".into()),
             Ok((got, _)) => got,
