@@ -1,5 +1,5 @@
 //! Microbenchmarks with criterion: compile latency, dispatch, kernels of functions, layouts, inference; and programs whose times depend on
-//! the constants of `plan/tuning.rs` for blocks of rows, transposed operands and long lines (`-- tuning`), which were not chosen by them.
+//! constants of `plan/tuning.rs` that were not chosen by measurement, for blocks of rows, transposed operands and long lines (`-- tuning`).
 //!
 //! `cargo bench --bench micro [-- FILTER]`. After the kernels, a table gives the nanoseconds per element in the L1
 //! cache and the ratio to `exp` of f32. Guarantees: one thread, but for long lines; compile latency includes writing the program and uses a

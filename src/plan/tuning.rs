@@ -112,10 +112,11 @@ pub(crate) const SHARED_MOST: usize = 18 << 20;
 pub(crate) const ROW_BLOCK: usize = 16;
 
 /// Bytes of a block of rows that passes through several kernels: what these read and write for it, so that the L2 cache still has what
-/// one kernel left when the next one reads it. Not measured; the bench `micro -- tuning/softmax` does.
+/// one kernel left when the next one reads it. Not measured; the bench `micro -- tuning/softmax` runs several sizes.
 pub(crate) const ROW_GROUP_BYTES: usize = 512 << 10;
 
-/// Elements of a transposed operand from which its full reduction copies rows together. Not measured; the bench `micro -- tuning/sum` does.
+/// Elements of a transposed operand from which its full reduction copies rows together. Not measured; the bench `micro -- tuning/sum` has
+/// operands on both sides of it.
 pub(crate) const IN_ORDER_FROM: usize = if cfg!(test) { 2 * PIECE } else { 8 * PIECE };
 
 /// Bytes of [`ROW_BLOCK`] rows of such an operand, at most. Not measured.
@@ -175,7 +176,7 @@ const LEAST_STREAMED: usize = if cfg!(test) { 1 << 8 } else { 24 << 20 };
 pub(crate) const PARALLEL_WORK: usize = 1 << 18;
 
 /// Elements of a part of a line that threads sort together, at least. Not measured; the bench
-/// `micro -- tuning/sort` does.
+/// `micro -- tuning/sort` runs three lengths of lines.
 pub(crate) const SORTED_PART: usize = if cfg!(test) { 1 << 6 } else { 1 << 13 };
 
 /// Parts into which the work of each thread is cut, at most: a thread that starts late takes fewer. Not measured.
