@@ -1,8 +1,8 @@
 //! Gradients of random programs: compiled, op by op and by a third evaluator.
 //!
-//! `CASTWISE_GRADIENT_PROGRAMS` is the number of programs. Each value that a gradient is made of is compared with what the third evaluator
-//! (`tests/reference`) allows for the bits of its operands; values that are moved, with index by index models. Does not: compare with frameworks
-//! (`xtask conformance` does).
+//! `CASTWISE_GRADIENT_PROGRAMS` is the number of programs, and `CASTWISE_SEED` the seed. Each value that a gradient is made of is compared
+//! with what the third evaluator (`tests/reference`) allows for the bits of its operands; values that are moved, with index by index models.
+//! Does not: compare with frameworks (`xtask conformance` does).
 
 mod common;
 mod reference;
@@ -270,16 +270,18 @@ fn random_programs_have_the_same_gradients_in_both_ways() {
         match both {
             [Ok(one), Ok(two)] => {
                 for (k, (a, b)) in one.iter().zip(&two).enumerate() {
-                    assert_eq!((a.dtype(), a.shape()), (feeds[k].1.dtype(), feeds[k].1.shape()), "{p}");
-                    assert_eq!(a.as_bytes(), b.as_bytes(), "program {i}, gradient {k}: {a:?} {b:?}\n{p}");
+                    let which = || format!("seed {seed}, program {i}, gradient {k}: {a:?} {b:?}\n{p}");
+                    assert_eq!((a.dtype(), a.shape()), (feeds[k].1.dtype(), feeds[k].1.shape()), "{}", which());
+                    assert_eq!(a.as_bytes(), b.as_bytes(), "{}", which());
                 }
                 if i % 2 == 1 {
-                    third +=
-                        usize::from(checked(&p, &feeds, &unfused).unwrap_or_else(|e| panic!("program {i}: {e}\n{p}")));
+                    third += usize::from(
+                        checked(&p, &feeds, &unfused).unwrap_or_else(|e| panic!("seed {seed}, program {i}: {e}\n{p}")),
+                    );
                 }
                 compared += 1;
             }
-            [one, two] => assert_eq!(one.is_err(), two.is_err(), "{one:?} {two:?}\n{p}"),
+            [one, two] => assert_eq!(one.is_err(), two.is_err(), "seed {seed}, program {i}: {one:?} {two:?}\n{p}"),
         }
     }
     assert!(compared > programs / 2 && third > programs / 5, "{compared} and {third} of {programs}");
