@@ -85,9 +85,9 @@ fn a_shown_command_has_all_options() {
     assert!(explained.trim().ends_with("--explain"), "{explained}");
 }
 
-/// What mergekit refuses is refused, in this command's words, with the line.
+/// Configurations that mergekit refuses are refused with their line, in this command's words; so is `passthrough`, which only mergekit has.
 #[test]
-fn configurations_that_mergekit_refuses_are_refused() {
+fn configurations_are_refused_with_their_line() {
     let dir = Dir::new("recipes-refused");
     dir.checkpoint("base.safetensors", &[("w", Tensor::from([1.0f32, 2.0]))]);
     dir.checkpoint("a.safetensors", &[("w", Tensor::from([3.0f32, 6.0]))]);
@@ -96,7 +96,7 @@ fn configurations_that_mergekit_refuses_are_refused() {
     let two = model("base", "weight: 1") + &model("a", "weight: 1");
     for (text, why) in [
         (
-            linear(&(model("a", "weight: 1") + &model("./a", "weight: 2").replace("./", "")), ""),
+            linear(&(model("a", "weight: 1") + &model("a", "weight: 2")), ""),
             ":5: the model `a.safetensors` is given twice",
         ),
         (linear(&two, "parameters: {normalize: 2}\n"), ":7: `normalize`: expected true or false, found 2"),
@@ -149,7 +149,8 @@ fn a_mask_without_a_density_is_no_silent_one() {
         out.stderr
     };
     let said = ties(&[]);
-    assert!(said.contains("warning: the recipe `ties` uses `mask.a` for no tensor: where `density` is 1"), "{said}");
+    let why = "warning: the recipe `ties` uses `mask.a` for no tensor; it says of `mask`: the elements to keep where density is";
+    assert!(said.contains(why), "{said}");
     assert_eq!(ties(&["-p", "density=0.5"]), "");
 }
 
