@@ -1,7 +1,8 @@
 //! Which tensors are computed tile by tile.
 //!
 //! Guarantees: a tensor whose operands and results are beyond the limit of memory is streamed, or refused if the limit was given;
-//! the bits are the same either way. Does not: count what a program stores in between.
+//! the bits are the same either way. Tiles and the rows that are kept for later passes fit the limit together. Does not: count what a
+//! program stores in between.
 
 use castwise::{DType, TypedProgram};
 use indicatif::HumanBytes;
