@@ -135,6 +135,8 @@ pub struct JaxColumns {
     pub default_float: bool,
     /// Whether the second operand takes no part in promotion: the exponent of `ldexp`.
     pub count_apart: bool,
+    /// Whether integers become floats also where the choice says that the result is one of the elements.
+    pub floats_elements: bool,
     /// The default of the number among the attributes, if it differs from the row.
     pub number: Option<f64>,
     /// The default of the choice among the attributes, if it differs from the row.
@@ -482,6 +484,7 @@ pub(super) const JAX: JaxColumns = JaxColumns {
     accepts: None,
     weak: Weakness::Kept,
     beside_zero: false,
+    floats_elements: false,
     default_float: false,
     count_apart: false,
     number: None,
@@ -510,6 +513,10 @@ impl JaxColumns {
     }
 
     /// The operand promotes with the scalar 0.
+    pub(super) const fn floats_elements(self) -> JaxColumns {
+        JaxColumns { floats_elements: true, ..self }
+    }
+
     pub(super) const fn beside_zero(self) -> JaxColumns {
         JaxColumns { beside_zero: true, ..self }
     }

@@ -35,7 +35,7 @@ macro_rules! with_order {
                 gradients: by([wide(|d| ordered::quantile(d, false))]),
                 number: Some(PART), choice: Some(BETWEEN),
                 integers: IntRange::First, promotion: IntToFloat, accepts: SINGLE_DOUBLE, torch: TORCH.rounds_parameter(),
-                numpy: NUMPY.promotes(IntToDouble).accepts(REALS), jax: JAX.accepts(REALS_NO_F8).strong() }
+                numpy: NUMPY.promotes(IntToDouble).accepts(REALS), jax: JAX.floats_elements().accepts(REALS_NO_F8).strong() }
             { searches; }
 
             /// Quantile q of the elements that are not NaN, as `quantile`; NaN if there are none.
@@ -44,7 +44,7 @@ macro_rules! with_order {
                 number: Some(PART),
                 choice: Some(BETWEEN), integers: IntRange::First, promotion: IntToFloat, accepts: SINGLE_DOUBLE,
                 torch: TORCH.rounds_parameter(), numpy: NUMPY.promotes(IntToDouble).accepts(REALS),
-                jax: JAX.accepts(REALS_NO_F8).strong() }
+                jax: JAX.floats_elements().accepts(REALS_NO_F8).strong() }
             { searches; }
 
             /// The k-th smallest element, counted from 1; NaNs are the largest. An empty reduction is an error.

@@ -44,8 +44,8 @@ impl RuleSet for Jax {
         def.jax.choice.or(def.choice.map(|c| c.default))
     }
 
-    fn keeps_elements(&self, op: Op) -> bool {
-        !matches!(op, Op::Quantile | Op::Nanquantile)
+    fn keeps_elements(&self, def: &OpDef) -> bool {
+        !def.jax.floats_elements
     }
 
     fn column(&self, def: &OpDef) -> (Promotion, DTypeSet) {

@@ -104,7 +104,7 @@ pub(crate) trait RuleSet: Sync {
     }
 
     /// Whether the result of an op by rank keeps its operand's dtype where its choice says that it is an element.
-    fn keeps_elements(&self, _op: Op) -> bool {
+    fn keeps_elements(&self, _def: &OpDef) -> bool {
         true
     }
 
