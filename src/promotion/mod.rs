@@ -270,8 +270,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
     condition.iter().try_for_each(|c| check_condition(rules, c))?;
     let accepts = rules.column(def).1;
-    let choice = rules.choice(def).map(|default| attrs.choice.unwrap_or(default));
-    let promotion = promotion_of(rules, def, choice);
+    let promotion = promotion_of(rules, def, rules.chosen(def, attrs.choice));
     let seen = rules.seen(op, promoted, attrs);
     let promoted = seen.as_deref().unwrap_or(promoted);
     let call = Call { settings: s, op, def, promotion, accepts, all, operands, promoted, attrs };

@@ -65,6 +65,7 @@ fn ranked<'a>(d: Application<'a>, part: f64, skips: bool, choice: Choice) -> Val
         Choice::Lower => to(below).then(g, 0.0),
         Choice::Higher => to(above).then(g, 0.0),
         Choice::Nearest => to(rounded(d, at, f64::round_ties_even, Value::round)).then(g, 0.0),
+        Choice::NearestDown => to(rounded(d, at, |at| (at - 0.5).ceil(), |at| (at - 0.5).ceil())).then(g, 0.0),
         _ => {
             let share = if choice == Choice::Midpoint { d.number(0.5) } else { at - below };
             let share = if share.scalar().is_some() { share } else { share.convert() };
