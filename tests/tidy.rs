@@ -279,6 +279,32 @@ fn links_of_pages_lead_to_files_and_headings() {
     assert!(count >= 100, "only {count} links");
 }
 
+/// The paths of sources that a text names: `src/…`, and that of another crate, `xtask/src/…`.
+fn source_paths(text: &str) -> Vec<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_-./".contains(c));
+    let paths = words.map(|word| word.trim_end_matches('.'));
+    paths.filter(|p| p.starts_with("src/") || p.contains("/src/") && !p.starts_with('/')).collect()
+}
+
+#[test]
+fn sources_that_pages_name_exist() {
+    assert_eq!(
+        source_paths("`src/a.rs`, (xtask/src/b). See src/c_d/. https://docs.rs/x/src/y.rs"),
+        ["src/a.rs", "xtask/src/b", "src/c_d/"]
+    );
+    let mut count = 0;
+    for (page, text) in pages() {
+        for path in source_paths(&text) {
+            count += 1;
+            assert!(
+                Path::new(env!("CARGO_MANIFEST_DIR")).join(path).exists(),
+                "{page} names {path}, which there is not"
+            );
+        }
+    }
+    assert!(count >= 50, "only {count} paths");
+}
+
 #[test]
 fn the_book_has_every_page_once() {
     let pages = pages();

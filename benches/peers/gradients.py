@@ -2,18 +2,15 @@
 
 README.md says how to install the peers. castwise is the Python package; PyTorch computes eagerly with autograd, with `torch.compile`, and steps with
 `fused=True`; JAX with `jit(value_and_grad)`. Prints milliseconds a call for one thread and for two, how many times as fast as the best peer
-castwise is, the geometric mean, and the bytes that a call takes at its peak beside what it returns; `--only REGEX` takes some rows. Results are
-compared with each other's.
+castwise is, the geometric mean, and the bytes that a call takes at its peak beside what it returns; `--only REGEX` takes some rows. Values,
+gradients and clipped gradients are compared with each other's; steps of AdamW are not, because PyTorch's first call is step 1, and castwise's and
+JAX's are step 5.
 """
 
-import json
 import math
-import re
-import statistics
-import sys
 
-from dtypes import in_turns, measured, options, summary, turn_of
-from rows import differs, digest
+from dtypes import in_turns, measured, options, turn_of
+from rows import conclude, digest, each_row, table
 
 PEERS = {"castwise": "torch", "torch": "torch", "torch.compile": "torch", "fused": "torch", "jax": "jax"}
 
@@ -225,62 +222,30 @@ def jax_call(name, args, threads):
 
 
 def peer_process(o):
-    for name, shapes in rows(o.small):
-        if not re.search(o.only, name):
-            continue
-        row = {"peer": o.peer, "row": name, "threads": o.threads}
-        try:
-            args = operands(name, shapes)
-            makers = {"castwise": castwise_call, "jax": jax_call}
-            make = makers.get(o.peer) or (lambda *a: torch_call(*a, o.peer))
-            call = make(name, args, o.threads)
-            result = call()
-            # Steps change their operands: the first one is compared where all begin with the same numbers.
-            if not name.startswith("adamw"):
-                row["digest"] = [x for r in (result if isinstance(result, (list, tuple)) else [result]) for x in digest(r)]
-            del result
-            row["median_s"] = measured(call, 0.02 if o.small else 0.5)
-            row["peak"] = peak(call)
-        except Exception as e:
-            row["unsupported"] = (str(e).strip().splitlines() or [type(e).__name__])[0]
-        print(json.dumps(row), flush=True)
+    makers = {"castwise": castwise_call, "jax": jax_call}
+    make = makers.get(o.peer) or (lambda *a: torch_call(*a, o.peer))
+
+    def fill(row, name, shapes):
+        call = make(name, operands(name, shapes), o.threads)
+        result = call()
+        if not name.startswith("adamw"):
+            row["digest"] = [x for r in (result if isinstance(result, (list, tuple)) else [result]) for x in digest(r)]
+        del result
+        row["median_s"] = measured(call, 0.02 if o.small else 0.5)
+        row["peak"] = peak(call)
+
+    each_row(o, rows(o.small), fill)
 
 
 # ---- All peers in turns ---------------------------------------------------------------------------------------------
 
 
-def table(made, threads, key, factor):
-    """The medians of all turns: for each row those of the peers."""
-    all = {}
-    for name in dict.fromkeys(r["row"] for r in made):
-        mine = [r for r in made if (r["row"], r["threads"]) == (name, threads) and key in r]
-        turns = {peer: [r[key] for r in mine if r["peer"] == peer] for peer in PEERS}
-        all[name] = {peer: statistics.median(t) * factor if t else None for peer, t in turns.items()}
-    return all
-
-
 def report(made):
-    ratios, wrong = [], set()
+    ratios = []
     for threads in sorted({r["threads"] for r in made}):
-        for key, what, factor in (("median_s", "ms", 1e3), ("peak", "MiB at the peak", 2**-20)):
-            print(f"\n{what}, {threads} thread(s):\n\n| row | " + " | ".join(PEERS) + " | best / castwise |")
-            print("| --- |" + " ---: |" * (len(PEERS) + 1))
-            for name, of in table(made, threads, key, factor).items():
-                others = [v for peer, v in of.items() if peer != "castwise" and v]
-                ratio = min(others) / of["castwise"] if others and of["castwise"] and of["castwise"] > 0 else None
-                if ratio and key == "median_s":
-                    ratios.append(ratio)
-                figures = [f"{v:.3f}" if v is not None else "–" for v in of.values()]
-                print(f"| {name} | " + " | ".join([*figures, f"{ratio:.2f}" if ratio else "–"]) + " |")
-    for name in dict.fromkeys(r["row"] for r in made):
-        digests = {r["peer"]: r["digest"] for r in made if r["row"] == name and "digest" in r}
-        ours = digests.get("castwise")
-        wrong |= {f"{name}: {peer}" for peer, d in digests.items() if ours and differs(ours, d)}
-    summary("best / castwise", ratios)
-    refused = {f"{r['peer']}, {r['row']}: {r['unsupported']}" for r in made if "unsupported" in r}
-    print("".join(f"\n{line}" for line in sorted(refused)))
-    if wrong:
-        sys.exit("other results than castwise's: " + "; ".join(sorted(wrong)))
+        ratios += table(PEERS, made, threads, "median_s", "ms", 1e3)
+        table(PEERS, made, threads, "peak", "MiB at the peak", 2**-20)
+    conclude(made, ratios)
 
 
 def main():

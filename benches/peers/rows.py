@@ -174,6 +174,19 @@ def digest(result):
     return flat[:: max(flat.size // 50, 1)].tolist()
 
 
+def each_row(o, all, fill):
+    """Prints the result of each row that `--only` takes: what `fill(row, name, *others)` adds to it, or why it can't."""
+    for name, *others in all:
+        if not re.search(o.only, name):
+            continue
+        row = {"peer": o.peer, "row": name, "threads": o.threads}
+        try:
+            fill(row, name, *others)
+        except Exception as e:
+            row["unsupported"] = (str(e).strip().splitlines() or [type(e).__name__])[0]
+        print(json.dumps(row), flush=True)
+
+
 def peer_process(o):
     makers = {
         "castwise": castwise_call,
@@ -182,54 +195,66 @@ def peer_process(o):
         "torch.compile": lambda *a: torch_call(*a, compiled=True),
         "jax": jax_call,
     }
-    for name, of, text in rows(1 << 10 if o.small else 1):
-        if not re.search(o.only, name):
-            continue
-        row = {"peer": o.peer, "row": name, "threads": o.threads}
-        try:
-            call = makers[o.peer](name, text, operands(of), o.threads)
-            row["digest"] = digest(call())
-            row["median_s"] = measured(call, 0.02 if o.small else 0.3)
-        except Exception as e:
-            row["unsupported"] = (str(e).strip().splitlines() or [type(e).__name__])[0]
-        print(json.dumps(row), flush=True)
+
+    def fill(row, name, of, text):
+        call = makers[o.peer](name, text, operands(of), o.threads)
+        result = call()
+        if name.split()[0] not in ("uniform", "bernoulli"):
+            row["digest"] = digest(result)
+        row["median_s"] = measured(call, 0.02 if o.small else 0.3)
+
+    each_row(o, rows(1 << 10 if o.small else 1), fill)
 
 
 # ---- All peers in turns ---------------------------------------------------------------------------------------------
 
 
 def differs(a, b):
-    """Whether digests are further apart than the rounding of bf16, where few elements may be one unit more."""
-    pairs = list(zip(a, b))
-    return len(a) != len(b) or any(abs(x - y) > 2e-2 * max(abs(x), abs(y), 1e-2) for x, y in pairs)
+    """Whether digests are further apart than the rounding of bf16, where few elements may be one unit more. NaN is never right.
+
+    >>> nan = float("nan")
+    >>> [differs([1.0, 2.0], b) for b in ([1.0, 2.0], [1.0, 2.01], [1.0, 2.1], [1.0], [1.0, nan])]
+    [False, False, True, True, True]
+    >>> differs([nan], [nan])
+    True
+    """
+    near = lambda x, y: abs(x - y) <= 2e-2 * max(abs(x), abs(y), 1e-2)
+    return len(a) != len(b) or not all(near(x, y) for x, y in zip(a, b))
 
 
-def report(made):
-    ratios, wrong = [], []
-    for threads in sorted({r["threads"] for r in made}):
-        peers = [p for p in PEERS if p != "castwise"]
-        print(f"\nms, {threads} thread(s):\n\n| row | castwise | " + " | ".join(peers) + " | best / castwise |")
-        print("| --- |" + " ---: |" * (len(peers) + 2))
-        for name in dict.fromkeys(r["row"] for r in made):
-            mine = [r for r in made if (r["row"], r["threads"]) == (name, threads)]
-            time = {}
-            for peer in PEERS:
-                all_turns = [r["median_s"] for r in mine if r["peer"] == peer and "median_s" in r]
-                time[peer] = statistics.median(all_turns) * 1e3 if all_turns else None
-            others = [time[p] for p in peers if time[p]]
-            ratio = min(others) / time["castwise"] if others and time["castwise"] else None
-            ratios += [ratio] if ratio else []
-            figures = [f"{t:.3f}" if t else "–" for t in time.values()] + [f"{ratio:.2f}" if ratio else "–"]
-            print(f"| {name} | " + " | ".join(figures) + " |")
-            digests = {r["peer"]: r["digest"] for r in mine if "digest" in r}
-            if name.split()[0] in ("uniform", "bernoulli") or "castwise" not in digests:
-                continue
-            wrong += [f"{name}: {p}" for p, d in digests.items() if differs(digests["castwise"], d)]
+def table(peers, made, threads, key, what, factor):
+    """Prints the medians of all turns, a line for each row, and returns how many times as good as the best peer castwise is."""
+    print(f"\n{what}, {threads} thread(s):\n\n| row | " + " | ".join(peers) + " | best / castwise |")
+    print("| --- |" + " ---: |" * (len(peers) + 1))
+    ratios = []
+    for name in dict.fromkeys(r["row"] for r in made):
+        mine = [r for r in made if (r["row"], r["threads"]) == (name, threads) and key in r]
+        turns = {peer: [r[key] for r in mine if r["peer"] == peer] for peer in peers}
+        of = {peer: statistics.median(t) * factor if t else None for peer, t in turns.items()}
+        others = [v for peer, v in of.items() if peer != "castwise" and v]
+        ratio = min(others) / of["castwise"] if others and of["castwise"] else None
+        ratios += [ratio] if ratio else []
+        figures = [f"{v:.3f}" if v is not None else "–" for v in of.values()]
+        print(f"| {name} | " + " | ".join([*figures, f"{ratio:.2f}" if ratio else "–"]) + " |")
+    return ratios
+
+
+def conclude(made, ratios):
+    """Prints the mean of the ratios and what peers refuse; ends with an error if a peer has other results than castwise."""
+    wrong = set()
+    for ours in (r for r in made if r["peer"] == "castwise" and "digest" in r):
+        same = [r for r in made if (r["row"], r["threads"]) == (ours["row"], ours["threads"]) and "digest" in r]
+        wrong |= {f"{r['row']}: {r['peer']}" for r in same if differs(ours["digest"], r["digest"])}
     summary("best / castwise", ratios)
     refused = {f"{r['peer']}, {r['row']}: {r['unsupported']}" for r in made if "unsupported" in r}
     print("".join(f"\n{line}" for line in sorted(refused)))
     if wrong:
-        sys.exit("other results than castwise's: " + "; ".join(sorted(set(wrong))))
+        sys.exit("other results than castwise's: " + "; ".join(sorted(wrong)))
+
+
+def report(made):
+    all_threads = sorted({r["threads"] for r in made})
+    conclude(made, [r for threads in all_threads for r in table(PEERS, made, threads, "median_s", "ms", 1e3)])
 
 
 def main():

@@ -4,7 +4,8 @@
 //! `cargo bench --bench engines -- --rows 10000000 --partitions 1 [--turns 7] [--in-memory 0] [--file t.parquet]`
 //! prints the least and the median time of each query for both, and their ratio; then the geometric mean of the
 //! ratios. The queries sum their result, so that it is not collected, and what both give is compared. Unless
-//! `--in-memory 0` is given, the table is read before. `--file` keeps the table, for `polars.py`.
+//! `--in-memory 0` is given, the table is read before. `--file` keeps the table, for `polars.py`; if there is one already, it
+//! must have as many rows as `--rows` says, if that is given.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,12 +67,19 @@ fn workloads() -> Vec<Workload> {
     ]
 }
 
-fn text(name: &str) -> Option<String> {
-    std::env::args().skip_while(|arg| arg != name).nth(1)
+/// The text after an option, if that is given.
+fn text(name: &str) -> Result<Option<String>, Error> {
+    let mut from = std::env::args().skip_while(|arg| arg != name);
+    match (from.next(), from.next()) {
+        (Some(_), None) => Err(format!("{name} has no value").into()),
+        (_, value) => Ok(value),
+    }
 }
 
-fn option(name: &str, default: usize) -> usize {
-    text(name).and_then(|n| n.parse().ok()).unwrap_or(default)
+/// The number after an option, if that is given.
+fn number(name: &str) -> Result<Option<usize>, Error> {
+    let Some(text) = text(name)? else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| format!("{name} takes a number, not {text}").into())
 }
 
 async fn written(rows: usize, path: &str) -> Result<(), Error> {
@@ -115,16 +123,21 @@ async fn timed(session: &SessionContext, query: &str) -> Result<(f64, Duration),
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let (rows, partitions, turns) = (option("--rows", 1_000_000), option("--partitions", 1), option("--turns", 5));
+    let (partitions, turns) = (number("--partitions")?.unwrap_or(1), number("--turns")?.unwrap_or(5).max(1));
+    let (asked, in_memory) = (number("--rows")?, number("--in-memory")?.unwrap_or(1));
     let folder = tempfile::tempdir()?;
-    let path = text("--file").unwrap_or_else(|| folder.path().join("t.parquet").to_string_lossy().into_owned());
+    let path = text("--file")?.unwrap_or_else(|| folder.path().join("t.parquet").to_string_lossy().into_owned());
     if !std::path::Path::new(&path).exists() {
-        written(rows, &path).await?;
+        written(asked.unwrap_or(1_000_000), &path).await?;
     }
     let mut session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(partitions));
     castwise_datafusion::register(&mut session, Rules::Torch)?;
     session.register_parquet("t", &path, ParquetReadOptions::default()).await?;
-    if option("--in-memory", 1) == 1 {
+    let rows = session.table("t").await?.count().await?;
+    if let Some(asked) = asked.filter(|asked| *asked != rows) {
+        return Err(format!("{path} has {rows} rows, not {asked}").into());
+    }
+    if in_memory == 1 {
         // Reading is the same for both, and not what is compared.
         let table = session.table("t").await?.cache().await?;
         session.deregister_table("t")?;

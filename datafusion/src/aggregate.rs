@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use castwise::{DType, NodeKind, Op, Prepared};
+use castwise::{NodeKind, Op, Prepared};
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
@@ -122,8 +122,12 @@ impl AggregateUDFImpl for Aggregate {
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         let reduction = self.reduction(args.expr_fields)?;
-        let dtype = reduction.compiled.dtype;
-        Ok(Box::new(Partial { state: State::empty(reduction.kind), reduction, dtype }))
+        // Which rows are distinct makes no difference to an extreme.
+        if args.is_distinct && reduction.kind.wide().is_some() {
+            let what = format!("castwise: {} with DISTINCT: select the distinct rows in a subquery", self.name);
+            return Err(DataFusionError::NotImplemented(what));
+        }
+        Ok(Box::new(Partial { state: State::empty(reduction.kind), reduction }))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -131,7 +135,8 @@ impl AggregateUDFImpl for Aggregate {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        self.reduction(args.expr_fields).is_ok_and(|r| r.kind.wide().is_some())
+        // Of distinct rows there is no accumulator; `accumulator` says so.
+        !args.is_distinct && self.reduction(args.expr_fields).is_ok_and(|r| r.kind.wide().is_some())
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
@@ -151,7 +156,6 @@ impl AggregateUDFImpl for Aggregate {
 struct Partial {
     state: State,
     reduction: Reduction,
-    dtype: DType,
 }
 
 impl std::fmt::Debug for Partial {
@@ -164,7 +168,7 @@ impl Partial {
     /// The result in its dtype, as an array of one row.
     fn row(&self) -> Result<Option<ArrayRef>> {
         let Some(value) = self.state.result() else { return Ok(None) };
-        let value = value.reshape(&[1]).and_then(|value| cast_to(&value, self.dtype));
+        let value = value.reshape([1]).and_then(|value| cast_to(&value, self.reduction.compiled.dtype));
         array_of(value.map_err(|e| DataFusionError::Execution(e.to_string()))?, None).map(Some)
     }
 }
@@ -189,8 +193,8 @@ impl Accumulator for Partial {
             }
             let one = states[0].slice(row, 1);
             if one.null_count() == 0 {
-                let column = Column::of_rows(&one, self.dtype)?;
-                let value = column.view().and_then(|v| v.to_tensor()).and_then(|t| t.reshape(&[]));
+                let column = Column::of_rows(&one, self.reduction.compiled.dtype)?;
+                let value = column.view().and_then(|v| v.to_tensor()).and_then(|t| t.reshape([]));
                 let added = value.and_then(|value| self.state.add(&[value], 1));
                 added.map_err(|e| DataFusionError::Execution(e.to_string()))?;
             }
@@ -221,7 +225,7 @@ impl Partial {
     fn evaluated(&self) -> Result<ScalarValue> {
         match self.row()? {
             Some(row) => ScalarValue::try_from_array(&row, 0),
-            None => ScalarValue::try_from(&data_type(self.dtype)),
+            None => ScalarValue::try_from(&data_type(self.reduction.compiled.dtype)),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Guarantees: the result has the bits, the dtype, the nulls and the name that the tree has; DataFusion's own `+ - *`,
 //! and `/` of floats, join where both operands are of one dtype and castwise's op gives that dtype, which has the same
-//! rounding and wraps as it does. Does not: join programs under other settings, or with [`Rounding::Relaxed`] or
+//! rounding and wraps as it does. Does not: keep the bits of a NaN that DataFusion's own arithmetic makes, which
+//! becomes castwise's one NaN; join programs under other settings, or with [`Rounding::Relaxed`] or
 //! [`Contraction`], whose bits depend on what is joined; reorder anything. What raises in a row that is null in the
 //! end does not raise any more.
 
@@ -85,7 +86,7 @@ fn fused(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         [first, ..] => first.settings(),
     };
     let is_one = matches!(&tree, Tree::Call(..)) && calls.len() == 1;
-    let made = if is_one { alone(&expr, tree, schema)? } else { together(&expr, schema, settings)? };
+    let made = if is_one { alone(&expr, tree, schema)? } else { together(tree, schema, settings)? };
     match made {
         // As it is already.
         Some(made) if made == expr => Ok(Transformed::no(expr)),
@@ -177,12 +178,11 @@ fn dtype(expr: &Expr, schema: &DFSchema) -> Option<DType> {
     dtype_of(&expr.to_field(schema).ok()?.1).ok()
 }
 
-/// The tree at an expression as one program, if it has the same dtype.
-fn together(expr: &Expr, schema: &DFSchema, settings: Settings) -> Result<Option<Expr>> {
+/// A tree as one program, if it has the same dtype.
+fn together(tree: Tree, schema: &DFSchema, settings: Settings) -> Result<Option<Expr>> {
     if !joins(settings) {
         return Ok(None);
     }
-    let Some(tree) = tree(expr, schema, &mut Vec::new()) else { return Ok(None) };
     let mut join = Join { program: Program::with_settings(settings), leaves: Vec::new(), checks: Vec::new(), schema };
     let Some((result, dtype)) = join.lower(tree)? else { return Ok(None) };
     let fetched = join.program.set_fetches([(None::<&str>, &result)]);

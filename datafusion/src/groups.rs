@@ -108,11 +108,10 @@ impl GroupsAccumulator for Groups {
     fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
         let states = emit.take_needed(&mut self.states);
         let mut floats = [Vec::new(), Vec::new()];
-        let (mut sums, mut counts, mut unsigned_sums) = (Vec::new(), Vec::new(), false);
+        let (mut sums, mut counts) = (Vec::new(), Vec::new());
         for state in &states {
             match state {
-                State::Integers { unsigned, sum, count } => {
-                    unsigned_sums = *unsigned;
+                State::Integers { sum, count, .. } => {
                     sums.push(*sum);
                     counts.push(*count);
                 }
@@ -127,11 +126,10 @@ impl GroupsAccumulator for Groups {
         let counts: ArrayRef = Arc::new(UInt64Array::from(counts));
         let [first, second] = floats;
         Ok(match self.kind {
-            Kind::Integers { .. } if unsigned_sums => {
+            Kind::Integers { unsigned: true } => {
                 vec![Arc::new(UInt64Array::from_iter_values(sums.iter().map(|n| *n as u64))), counts]
             }
-            Kind::Integers { unsigned: true } => vec![Arc::new(UInt64Array::from(Vec::<u64>::new())), counts],
-            Kind::Integers { .. } => vec![Arc::new(Int64Array::from(sums)), counts],
+            Kind::Integers { unsigned: false } => vec![Arc::new(Int64Array::from(sums)), counts],
             _ => vec![Arc::new(Float64Array::from(first)), Arc::new(Float64Array::from(second)), counts],
         })
     }

@@ -19,9 +19,9 @@
 //!
 //! docs/datafusion.md has types, nulls, aggregates, what is fused, and clusters.
 //!
-//! Guarantees: dtypes are castwise's inference and known when a query is planned; results have the bits of the same
-//! program on one tensor, whatever partitions and batches there are. Does not: plan, schedule or read files, which
-//! DataFusion does.
+//! Guarantees: dtypes are castwise's inference and known when a query is planned; functions, sums of integers and
+//! extremes have the bits of the same program on one tensor, whatever partitions and batches there are. Does not: fix
+//! the last bits of other aggregates, which depend on these; plan, schedule or read files, which DataFusion does.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 

@@ -79,7 +79,8 @@ impl SqlAggregate {
     fn unplanned<T>(&self) -> Result<T> {
         let name = &self.name;
         let help = "outside of SQL, call `castwise_datafusion::castwise_agg`";
-        Err(DataFusionError::Plan(format!("castwise: {name} needs the planner that `register` adds; {help}")))
+        let what = format!("{name} has no OVER, and needs the planner that `register` adds");
+        Err(DataFusionError::Plan(format!("castwise: {what}; {help}")))
     }
 }
 

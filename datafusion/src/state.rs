@@ -27,16 +27,13 @@ impl Kind {
     pub(crate) fn state(self, dtype: DType) -> Vec<(&'static str, DataType)> {
         use DataType::{Float64, Int64, UInt64};
         match self {
-            Kind::Integers { unsigned: false } => vec![("sum", Int64), ("count", UInt64)],
-            Kind::Integers { unsigned: true } => vec![("sum", UInt64), ("count", UInt64)],
+            Kind::Integers { unsigned } => vec![("sum", if unsigned { UInt64 } else { Int64 }), ("count", UInt64)],
             Kind::Floats | Kind::Mean => vec![("sum", Float64), ("rest", Float64), ("count", UInt64)],
             Kind::Extreme(_) => vec![("extreme", data_type(dtype))],
             Kind::Moments { .. } => vec![("mean", Float64), ("squares", Float64), ("count", UInt64)],
         }
     }
-}
 
-impl Kind {
     /// The dtype in which values are added one by one; `None` of extremes.
     pub(crate) fn wide(self) -> Option<DType> {
         match self {
@@ -49,14 +46,12 @@ impl Kind {
 
     /// What a batch is reduced to.
     pub(crate) fn fetches(self, value: &Var) -> Vec<Var> {
+        let wide = self.wide().map_or_else(|| value.clone(), |dtype| value.cast(dtype));
         match self {
-            Kind::Integers { unsigned: false } => vec![value.cast(DType::I64).sum()],
-            Kind::Integers { unsigned: true } => vec![value.cast(DType::U64).sum()],
-            Kind::Floats | Kind::Mean => vec![value.cast(DType::F64).sum()],
-            Kind::Extreme(Op::Amin) => vec![value.amin()],
-            Kind::Extreme(_) => vec![value.amax()],
+            Kind::Integers { .. } | Kind::Floats | Kind::Mean => vec![wide.sum()],
+            Kind::Extreme(Op::Amin) => vec![wide.amin()],
+            Kind::Extreme(_) => vec![wide.amax()],
             Kind::Moments { .. } => {
-                let wide = value.cast(DType::F64);
                 let mean = wide.mean();
                 vec![mean.clone(), (wide - mean).square().sum()]
             }

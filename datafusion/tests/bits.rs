@@ -47,10 +47,7 @@ fn expression(r: &mut Random, columns: usize, depth: usize) -> String {
             op if op.starts_with(|c: char| c.is_alphabetic()) => format!("{op}({a}, {b})"),
             op => format!("(({a}) {op} ({b}))"),
         },
-        6..8 => match *r.of(&UNARY) {
-            op @ ("-" | "~") => format!("{op}({a})"),
-            op => format!("{op}({a})"),
-        },
+        6..8 => format!("{}({a})", r.of(&UNARY)),
         8 => format!("cast({a}, {})", r.of(&DTYPES)),
         _ => format!("where(({a}) > ({b}), {b}, {c})"),
     }
@@ -155,7 +152,7 @@ fn nested(r: &mut Random, depth: usize) -> String {
 
 #[tokio::test]
 async fn fused_trees_have_the_bits_of_their_functions() {
-    let mut fused = 0;
+    let mut ran = 0;
     for seed in 0..150 {
         let mut r = Random::new(1000 + seed);
         let columns: Vec<ArrayRef> = (0..3)
@@ -181,17 +178,17 @@ async fn fused_trees_have_the_bits_of_their_functions() {
                 let mask: Vec<bool> = (0..100).map(|row| a.is_valid(row)).collect();
                 assert_eq!(mask, (0..100).map(|row| b.is_valid(row)).collect::<Vec<_>>(), "{query}");
                 let same = |t: &Tensor| -> Vec<u8> {
-                    // NaNs have no more than one meaning.
+                    // A product has castwise's one NaN. DataFusion's own `+` makes others, which joined programs do not keep.
                     let cx = castwise::Eager::new(Rules::NumPy);
                     bytes(&cx.tensor(t).mul(1).result().unwrap())
                 };
                 assert_eq!(same(&tensor(a, &mask)), same(&tensor(b, &mask)), "{query}");
-                fused += 1;
+                ran += 1;
             }
             (a, b) => assert!(a.is_err() == b.is_err(), "{query}: {a:?} {b:?}"),
         }
     }
-    assert!(fused > 60, "{fused}");
+    assert!(ran > 60, "{ran}");
 }
 
 #[tokio::test]

@@ -170,11 +170,13 @@ async fn a_cluster_of_processes_is_right_or_fails() {
     let begin = Instant::now();
     answer(&session).await.unwrap();
     let whole = begin.elapsed();
+    let mut in_the_middle = 0;
     for sixth in 1..6 {
         let after = whole * sixth / 6;
         let running = session.clone();
         let query = tokio::spawn(async move { answer(&running).await });
         tokio::time::sleep(after).await;
+        in_the_middle += usize::from(!query.is_finished());
         drop(cluster.executors.remove(0));
         match tokio::time::timeout(Duration::from_secs(180), query).await.expect("the query hangs").unwrap() {
             Ok(got) => {
@@ -191,4 +193,6 @@ async fn a_cluster_of_processes_is_right_or_fails() {
         tokio::time::sleep(Duration::from_secs(7)).await;
         assert_eq!(answer(&session).await.as_ref(), Ok(&want));
     }
+    println!("killed before the query had ended: {in_the_middle} of 5");
+    assert!(in_the_middle > 0, "each query had ended when the executor was killed");
 }

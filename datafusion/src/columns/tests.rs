@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn bits_become_bytes_and_bits_again() {
     for len in [0, 1, 7, 8, 9, 63, 64, 65, 200] {
-        let of = |i: usize| i % 3 == 0 || i % 7 == 2;
+        let of = |i: usize| i.is_multiple_of(3) || i % 7 == 2;
         let all = BooleanBuffer::collect_bool(len + 5, of);
         for offset in 0..5 {
             let part = all.slice(offset, len);
