@@ -66,6 +66,8 @@ impl Applied {
     fn positional(&self) -> &'static [&'static str] {
         match self {
             Applied::Op(Op::Cast | Op::ViewAs, _) => &["dtype"],
+            // `x.mean(-1)`, as in PyTorch and NumPy.
+            Applied::Op(op, _) if op.has_dims() => &["dims"],
             Applied::Op(..) => &[],
             // `x.softmax(-1)`, as in PyTorch, whose norms have another number there.
             Applied::Composite(c) if c.operands().0.len() == 1 && c.parameters().all(|p| p != "p") => {
@@ -139,6 +141,11 @@ impl Applied {
 fn dims(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     match value.extract::<i64>() {
         Ok(n) => Ok(vec![n]),
+        // An array by position is an operand too many, such as of `amax(a, b)` for `maximum(a, b)`.
+        Err(_) if value.hasattr("dtype")? => {
+            let found = value.get_type().fully_qualified_name()?;
+            Err(PyTypeError::new_err(format!("dims are integers, not a {found}")))
+        }
         Err(_) => value.try_iter()?.map(|v| v?.extract()).collect(),
     }
 }
@@ -230,8 +237,22 @@ impl<'py> Read<'py> {
         Ok(())
     }
 
+    /// Of `clamp` with one bound makes the op that has only this one.
+    fn one_bound(&mut self) {
+        let Applied::Op(Op::Clamp, attrs) = &self.what else { return };
+        let mut all = self.operands.iter().map(|o| o.clone().filter(|o| !o.is_none()));
+        let (op, bound) = match (all.next().flatten(), all.next().flatten(), all.next().flatten()) {
+            (Some(x), Some(min), None) => (Op::ClampMin, [x, min]),
+            (Some(x), None, Some(max)) => (Op::ClampMax, [x, max]),
+            _ => return,
+        };
+        self.what = Applied::Op(op, attrs.clone());
+        self.operands = bound.map(Some).into_iter().collect();
+    }
+
     /// The operands, with those left out in the middle.
     fn finish(mut self, py: Python<'py>) -> PyResult<(Applied, Vec<Bound<'py, PyAny>>)> {
+        self.one_bound();
         let (name, (names, required)) = (self.what.name(), self.what.operands());
         let is_none = |o: &Option<Bound<'_, PyAny>>| o.as_ref().is_none_or(|o| o.is_none());
         while self.operands.len() > required && self.operands.last().is_some_and(is_none) {

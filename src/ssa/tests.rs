@@ -1,6 +1,5 @@
 //! Texts against kernels, composites against their expansions, facts against what values do.
 
-use evaluate::{canonical, evaluate};
 use super::*;
 use crate::base::dtype::{Category, DType};
 use crate::base::random::Random;
@@ -8,6 +7,7 @@ use crate::kernels::tests::results;
 use crate::kernels::{CpuLevel, kernel};
 use crate::ops::Op;
 use crate::plan::kernel::{Step, StepOp};
+use evaluate::{canonical, evaluate};
 
 mod evaluate;
 mod table;

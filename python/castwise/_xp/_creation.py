@@ -223,7 +223,8 @@ class Creation(Shapes):
         >>> xp.tril(xp.ones((2, 2), dtype=xp.int8))[0]
         castwise.Array([1 0], i8, rules='numpy')
         """
-        return self._triangle(x, diagonal_of(x) <= k, "tril")
+        self._own(x, name="tril")
+        return self.where(diagonal_of(x) <= k, x, self.zeros((), dtype=x.dtype))  # type: ignore[no-any-return]
 
     def triu(self, x: Array, /, *, k: int = 0) -> Array:
         """The elements on the diagonal ``k`` and above; zeros below.
@@ -233,11 +234,8 @@ class Creation(Shapes):
         castwise.Array([[1 1]
                         [0 1]], i8, rules='numpy')
         """
-        return self._triangle(x, diagonal_of(x) >= k, "triu")
-
-    def _triangle(self, x: Array, mask: Array, name: str) -> Array:
-        self._own(x, name=name)
-        return self.where(mask, x, self.zeros((), dtype=x.dtype))  # type: ignore[no-any-return]
+        self._own(x, name="triu")
+        return self.where(diagonal_of(x) >= k, x, self.zeros((), dtype=x.dtype))  # type: ignore[no-any-return]
 
     def meshgrid(self, *arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
         """Arrays of one dim each as arrays of all of them, for all pairs of their elements.
@@ -248,6 +246,8 @@ class Creation(Shapes):
         """
         if indexing not in ("xy", "ij"):
             raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}")
+        if arrays:
+            self._own(*arrays, name="meshgrid")
         n = len(arrays)
         places = list(range(n))
         if indexing == "xy" and n > 1:

@@ -5,12 +5,12 @@
 
 use num_complex::Complex;
 
-use crate::ssa::prim::{Parts, Predicate, Prim, Rounding};
-use crate::ssa::text::{Inst, Text};
 use crate::base::dtype::{Category, DType};
 use crate::kernels::num::{Cplx, Int, Real};
 use crate::kernels::tests::results;
 use crate::math::lane::Lane;
+use crate::ssa::prim::{Parts, Predicate, Prim, Rounding};
+use crate::ssa::text::{Inst, Text};
 
 /// The results of a text for elements that are given by their bits.
 pub(super) fn evaluate(text: &Text, operands: &[Vec<u128>]) -> Vec<u128> {
