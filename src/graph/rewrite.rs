@@ -18,8 +18,9 @@ use crate::base::indexing::Indexing;
 use crate::base::location::{here, with_location};
 use crate::base::scalar::Scalar;
 use crate::base::shape::SymDim;
+use crate::base::view::View;
 use crate::graph::program::{Input, Kind, Program, State};
-use crate::graph::typed::{TypedKind, TypedNode, TypedProgram};
+use crate::graph::typed::{NodeId, TypedKind, TypedNode, TypedProgram};
 use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::graph::view::{NodeKind, NodeOperand, NodeView};
 use crate::ops::{Attrs, MAX_OPERANDS, Op};
@@ -238,9 +239,21 @@ impl<'a> Visit<'a> {
         match &self.node.kind {
             NodeKind::Constant(t) => Ok(self.program.constant((*t).clone())),
             NodeKind::View { from, view: Some(view) } => Ok(Graph::view(&self.var(*from)?.0, (*view).clone(), here())),
-            NodeKind::View { from, view: None } => self.var(*from).cloned(),
+            NodeKind::View { from, view: None } => self.with_ones(*from),
             _ => self.row(),
         }
+    }
+
+    /// The counterpart of `from` with the dims of extent 1 that the node has more than that, where a reduction removed them.
+    fn with_ones(&self, from: usize) -> Result<Var> {
+        let mut left = self.typed.shape_of(from as NodeId).iter().peekable();
+        let mut made = self.var(from)?.clone();
+        for (axis, d) in self.node.shape.iter().enumerate() {
+            if left.next_if_eq(&d).is_none() {
+                made = Graph::view(&made.0, View::Unsqueeze(axis as i64), here());
+            }
+        }
+        Ok(made)
     }
 
     /// A row that inference wrote for a composite.

@@ -221,3 +221,18 @@ fn what_goes_wrong_in_a_pass_is_told() {
     let wrong = typed.rewrite(|n| Ok(n.copy()? + n.program().constant(Tensor::from([1.0f32, 2.0])))).unwrap();
     assert_eq!(wrong.program.check().unwrap_err().diagnostics()[0].kind, DiagnosticKind::Broadcast);
 }
+
+/// A sum to a shape keeps the dims of extent 1 that it was summed over, in rows of its own as well.
+#[test]
+fn a_sum_to_a_shape_keeps_its_dims() {
+    for (from, to) in [(&[2, 3, 4][..], &[3, 1][..]), (&[1, 3], &[1]), (&[2, 3], &[1, 1]), (&[5, 1, 1], &[1, 1])] {
+        let p = Program::new(Rules::Torch);
+        let x = p.data("x", DType::F32, from.to_vec());
+        let y = x.sum_to(&p.data("like", DType::F32, to.to_vec()));
+        let typed = p.infer().unwrap();
+        let made = typed.rewrite(|n| n.copy_explicit()).unwrap();
+        let copied = &made.vars[typed.position(&y).unwrap()];
+        let again = made.program.infer().unwrap();
+        assert_eq!(again.shape(copied), typed.shape(&y), "{from:?} to {to:?}\n{}", made.program);
+    }
+}
