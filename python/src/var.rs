@@ -140,7 +140,7 @@ impl PyVar {
     /// >>> x.to("f32").dtype
     /// 'f32'
     fn to<'py>(slf: &Bound<'py, Self>, dtype: &Bound<'py, PyAny>) -> Made<'py> {
-        let attrs = Attrs { dtype: Some(dtypes::of_object(dtype)?), ..Attrs::default() };
+        let attrs = Attrs::cast(dtypes::of_object(dtype)?);
         applied(slf.py(), &Applied::Op(Op::Cast, attrs), &[slf.clone().into_any()])
     }
 
