@@ -212,6 +212,9 @@ def _traced(f: Any, rules: str, declared: Mapping[str, Any]) -> Program:
     if unknown:
         raise TypeError(f"there is no argument `{min(unknown)}`; the names are {', '.join(names)}")
     if isinstance(f, Program):
+        other = next((name for name, what in declared.items() if not _is_array(what)), None)
+        if other is not None:
+            raise TypeError(f"the program declares `{other}`: it takes an array, not {declared[other]!r}")
         return f.with_rules(rules)
     program = Program(rules)
     values = {name: _declare(program, name, declared[name]) for name in names if name in declared}
@@ -228,6 +231,11 @@ def _traced(f: Any, rules: str, declared: Mapping[str, Any]) -> Program:
     return program
 
 
+def _is_array(what: Any) -> bool:
+    # Scalar types such as `np.float32` have descriptors of these names.
+    return hasattr(what, "dtype") and hasattr(what, "shape") and not isinstance(what, type)
+
+
 def _declare(program: Program, name: str, what: Any) -> Any:
     """A placeholder for a dtype, a dtype with a shape, or an array; a number is itself."""
     if isinstance(what, (bool, int, float, complex)):
@@ -236,7 +244,7 @@ def _declare(program: Program, name: str, what: Any) -> Any:
         dtype, _, dims = what.partition("[")
         shape = [int(d) if d.strip().isdigit() else d.strip() for d in dims.rstrip("]").split(",") if d.strip()]
         return program.data(name, dtype, [None if d == "?" else d for d in shape] if "[" in what else ["n"])
-    if hasattr(what, "dtype") and hasattr(what, "shape"):
+    if _is_array(what):
         return program.data(name, what.dtype, list(what.shape))
     return program.data(name, what, ["n"])
 
@@ -274,7 +282,7 @@ def explain(f: Any, /, *, rules: str, numeric: bool = False, **arguments: Any) -
 
     Raises:
         ProgramError: the rules refuse the dtypes, or the shapes do not broadcast.
-        TypeError: a name that ``f`` has not.
+        TypeError: a name that ``f`` has not, or anything but an array for a name of a ``Program``.
         ValueError: ``numeric`` of a program of several results.
 
     >>> print(explain("a + b", rules="torch", a="i64", b="f16").splitlines()[1])
@@ -287,7 +295,7 @@ def explain(f: Any, /, *, rules: str, numeric: bool = False, **arguments: Any) -
         explanation = Explanation(program.explain())
         explanation._html = program._repr_html_
         return explanation
-    feeds = {name: a for name, a in arguments.items() if hasattr(a, "dtype") and hasattr(a, "shape")}
+    feeds = {name: a for name, a in arguments.items() if _is_array(a)}
     text, shown = _core.measured(program, feeds)
     explanation = Explanation(f"{text}\n{program.explain()}")
     explanation._html = lambda: shown

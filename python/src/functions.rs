@@ -4,9 +4,9 @@
 
 use castwise::ops::Choice;
 use castwise::{Attrs, BlockSize, Composite, Generator, Mode, Op, Operand, Var, apply};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::apply::applied;
@@ -137,16 +137,17 @@ impl Applied {
     }
 }
 
-/// An integer, or several.
+/// An integer, or several. An array or handle is none: by position it is an operand too many, such as of `amax(a, b)` for `maximum(a, b)`.
 fn dims(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    match value.extract::<i64>() {
-        Ok(n) => Ok(vec![n]),
-        // An array by position is an operand too many, such as of `amax(a, b)` for `maximum(a, b)`.
-        Err(_) if value.hasattr("dtype")? => {
-            let found = value.get_type().fully_qualified_name()?;
-            Err(PyTypeError::new_err(format!("dims are integers, not a {found}")))
-        }
-        Err(_) => value.try_iter()?.map(|v| v?.extract()).collect(),
+    let one = |v: &Bound<'_, PyAny>| match v.extract::<i64>() {
+        Ok(n) if !v.is_instance_of::<PyBool>() => Ok(n),
+        Err(e) if e.is_instance_of::<PyOverflowError>(v.py()) => Err(e),
+        _ => Err(PyTypeError::new_err(format!("dims are integers, not a {}", v.get_type().fully_qualified_name()?))),
+    };
+    let single = one(value);
+    match value.try_iter() {
+        Ok(all) if single.is_err() && !value.hasattr("dtype")? => all.map(|v| one(&v?)).collect(),
+        _ => Ok(vec![single?]),
     }
 }
 

@@ -116,13 +116,16 @@ def test_what_pytorch_and_numpy_users_write():
     for got, want in zip(castwise.compile(f, rules="torch")(x), want, strict=True):
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(got, want)
-    assert castwise.mean(x, -1, keepdim=True).shape == (2, 1)
+    assert castwise.mean(x, -1, keepdim=True).shape == castwise.mean(x, np.int64(1), keepdim=True).shape == (2, 1)
     assert castwise.clamp(x, None, 1).tolist() == [[-1, 1], [1, -4]]
     v = castwise.Program("torch").data("x", "f32", [2, 2])
     for call, text in [
         (lambda: v.mean(-1, dim=0), "twice"),
         (lambda: v.mean(-1, True), "at most 2"),
-        (lambda: castwise.amax(x, np.array([0, 1])), "dims are integers"),
+        (lambda: castwise.amax(x, np.array([0, 1])), "dims are integers, not a numpy.ndarray"),
+        (lambda: castwise.amax(v, v), "dims are integers, not a castwise.Var"),
+        (lambda: v.mean(True), "dims are integers, not a bool"),
+        (lambda: v.mean((0, 1.0)), "dims are integers, not a float"),
         (lambda: v.clamp(), "3 operands"),
         (lambda: v.clamp(1, min=2), "twice"),
         (lambda: v.to("cuda"), "no dtype `cuda`"),
@@ -146,6 +149,15 @@ def test_a_program_refuses_arrays_that_it_does_not_name():
             castwise.explain(p, rules="torch", numeric=numeric, y=given)
     with pytest.raises(TypeError, match="no argument `y`; the names are x"):
         castwise.compare(p, "torch", "numpy", y=given)
+    for other in ("f32", 3.0, np.float32):
+        with pytest.raises(TypeError, match="the program declares `x`: it takes an array"):
+            castwise.explain(p, rules="torch", x=other)
+
+
+def test_scalar_types_declare_dtypes():
+    for dtype in (np.float32, np.dtype("f4"), "f32"):
+        assert "result f32[?0]" in castwise.explain("a + 0.7", rules="torch", a=dtype)
+        assert "random" in castwise.explain("a + 0.7", rules="torch", numeric=True, a=dtype)
 
 
 def test_mistakes_in_expressions_have_carets():

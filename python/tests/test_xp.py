@@ -343,7 +343,7 @@ def test_what_is_refused():
             call()
 
 
-#: The functions of shapes, of one array.
+#: Functions of the shape of an array, which are no ops.
 VIEWS = {
     "broadcast_arrays": lambda xp, x: xp.broadcast_arrays(x),
     "broadcast_to": lambda xp, x: xp.broadcast_to(x, (2, 2)),
@@ -359,6 +359,9 @@ VIEWS = {
     "roll": lambda xp, x: xp.roll(x, 1),
     "tril": lambda xp, x: xp.tril(x),
     "triu": lambda xp, x: xp.triu(x),
+    "full_like": lambda xp, x: xp.full_like(x, 7),
+    "zeros_like": lambda xp, x: xp.zeros_like(x),
+    "ones_like": lambda xp, x: xp.ones_like(x),
 }
 
 

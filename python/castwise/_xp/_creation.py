@@ -151,7 +151,7 @@ class Creation(Shapes):
         >>> xp.full_like(xp.arange(2), 7)
         castwise.Array([7 7], i64, rules='numpy')
         """
-        return self.full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
+        return self._like(x, fill_value, dtype, device, "full_like")
 
     def zeros_like(self, x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
         """Zeros, with the shape and by default the dtype of another array.
@@ -160,7 +160,7 @@ class Creation(Shapes):
         >>> xp.zeros_like(xp.arange(2))
         castwise.Array([0 0], i64, rules='numpy')
         """
-        return self.full_like(x, 0, dtype=dtype, device=device)
+        return self._like(x, 0, dtype, device, "zeros_like")
 
     def ones_like(self, x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
         """Ones, with the shape and by default the dtype of another array.
@@ -169,7 +169,11 @@ class Creation(Shapes):
         >>> xp.ones_like(xp.arange(2))
         castwise.Array([1 1], i64, rules='numpy')
         """
-        return self.full_like(x, 1, dtype=dtype, device=device)
+        return self._like(x, 1, dtype, device, "ones_like")
+
+    def _like(self, x: Array, fill_value: Any, dtype: Any, device: Any, name: str) -> Array:
+        self._own(x, name=name)
+        return self.full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
 
     empty_like = zeros_like
 
