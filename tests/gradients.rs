@@ -156,7 +156,7 @@ fn reductions_agree_with_finite_differences() {
 #[test]
 fn what_depends_on_order_agrees_with_finite_differences() {
     type Ordered = fn(Over) -> Var;
-    let all: [(&str, Ordered); 18] = [
+    let all: [(&str, Ordered); 19] = [
         ("cumprod", |x| x.cumprod()),
         ("cummax", |x| x.cummax()),
         ("cummin", |x| x.cummin()),
@@ -174,6 +174,7 @@ fn what_depends_on_order_agrees_with_finite_differences() {
         ("quantile lower", |x| x.q(0.3).interpolation(Choice::Lower).quantile()),
         ("quantile higher", |x| x.keepdim().q(0.3).interpolation(Choice::Higher).quantile()),
         ("quantile nearest", |x| x.q(0.3).interpolation(Choice::Nearest).quantile()),
+        ("quantile nearest_down", |x| x.q(0.3).interpolation(Choice::NearestDown).quantile()),
         ("nanquantile", |x| x.q(0.8).nanquantile()),
     ];
     for (name, f) in all {

@@ -28,6 +28,10 @@ fn find(op: Op, number: f64, choice: Choice, line: &[f64]) -> (usize, usize, f64
         Choice::Lower => (low, low, 0.0),
         Choice::Higher => (high, high, 0.0),
         Choice::Nearest => (at[rank.round_ties_even() as usize], at[rank.round_ties_even() as usize], 0.0),
+        Choice::NearestDown => {
+            let at = at[if rank.fract() <= 0.5 { rank.floor() } else { rank.ceil() } as usize];
+            (at, at, 0.0)
+        }
         Choice::Midpoint => (low, high, if low == high { 0.0 } else { 0.5 }),
         _ => (low, high, rank.fract()),
     }

@@ -34,10 +34,11 @@ fn chain<M: Mode>(steps: &[Step], x: &Var<M>, w: &Var<M>, c: &Var<M>, rank: i64)
             // A reduction that drops its dim, which a view brings back.
             12 => &v - v.over([-1]).mean().unsqueeze(-1),
             13 => v.flip([-1]) + over().logsumexp(),
-            14 => match pick % 4 {
+            14 => match pick % 5 {
                 // What leaves the rows: another row's elements, positions, scans.
                 0 => &v - v.over([0]).keepdim().amax(),
                 1 => v.over([-1]).cumsum(),
+                4 => &v - v.over([-1]).logcumsumexp(),
                 2 => &v + over().argmax().cast(DType::F32),
                 _ => v.flip([0]) - over().amin(),
             },

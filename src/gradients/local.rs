@@ -21,7 +21,7 @@ use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::ops::derivative::{Application, Build, Item, Rule};
 use crate::ops::{Attrs, Choice, Op, Output};
 
-use super::values::Values;
+use super::values::{Values, extents};
 
 /// A rule at work.
 pub(super) struct Local<'a> {
@@ -248,6 +248,9 @@ impl Build for Local<'_> {
 
     fn ranks(&self) -> Item {
         let Some(along) = self.along() else { return self.misplaced() };
+        if let Some(refused) = self.one_or_all(&along) {
+            return refused;
+        }
         let Item::Node(i) = self.operand(0) else { return self.misplaced() };
         let x = self.items.borrow()[i].0.clone();
         let dims = self.values.typed.shape_of(along.from);
@@ -257,16 +260,11 @@ impl Build for Local<'_> {
             [] => order(&x, -1),
             [dim] => order(&x, dim),
             // All elements in one line.
-            _ if along.axes.len() == dims.len() && dims.iter().filter(|d| matches!(d, SymDim::Sym(_))).count() < 2 => {
-                let extent =
-                    |d: &SymDim| if let SymDim::Fixed(n) = d { i64::try_from(*n).unwrap_or(i64::MAX) } else { -1 };
+            _ if dims.iter().filter(|d| matches!(d, SymDim::Sym(_))).count() < 2 => {
                 let line = Graph::view(&x.0, View::Reshape([-1].into()), self.at.clone());
-                Graph::view(&order(&line, 0).0, View::Reshape(dims.iter().map(extent).collect()), self.at.clone())
+                Graph::view(&order(&line, 0).0, View::Reshape(extents(dims)), self.at.clone())
             }
-            _ if along.axes.len() == dims.len() => {
-                return self.refused("over all dims of which at most one is dynamic");
-            }
-            _ => return self.refused("over one dim, or over all of them"),
+            _ => return self.refused("over all dims of which at most one is dynamic"),
         };
         self.item(self.cast(&ranks, DType::F64), DType::F64)
     }

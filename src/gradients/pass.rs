@@ -20,7 +20,7 @@ use crate::ops::derivative::Gradient;
 use crate::ops::{Attrs, Op};
 
 use super::local::Local;
-use super::values::{Values, placed};
+use super::values::{Values, extents, placed};
 
 /// A walk.
 pub(super) struct Walk<'a> {
@@ -252,11 +252,7 @@ impl<'a> Walk<'a> {
                 (dims.len() != shape.len()).then(|| View::Unsqueeze(dim.rem_euclid(dims.len().max(1) as i64)))
             }
             Some(View::Expand(_)) => return self.shaped(Kind::SumTo, g, from, at),
-            Some(View::Reshape(_)) => {
-                let extent =
-                    |d: &SymDim| if let SymDim::Fixed(n) = d { i64::try_from(*n).unwrap_or(i64::MAX) } else { -1 };
-                Some(View::Reshape(dims.iter().map(extent).collect()))
-            }
+            Some(View::Reshape(_)) => Some(View::Reshape(extents(dims))),
             Some(View::Slice(dim, slice)) => {
                 let (how, axis) =
                     (Indexing::Pad { start: slice.start.unwrap_or(0), step: slice.step }, wrap(*dim, dims.len()));

@@ -138,3 +138,9 @@ pub(super) fn placed(v: &Var, from: &[SymDim], to: &[SymDim], at: &SourceLocatio
     }
     v
 }
+
+/// The extents of a reshape; -1 of a dim that only feeds tell.
+pub(super) fn extents(dims: &[SymDim]) -> std::sync::Arc<[i64]> {
+    let extent = |d: &SymDim| if let SymDim::Fixed(n) = d { i64::try_from(*n).unwrap_or(i64::MAX) } else { -1 };
+    dims.iter().map(extent).collect()
+}

@@ -319,8 +319,8 @@ pub fn clip_by_value<M: Mode>(gradients: &[Var<M>], most: f64) -> Vec<Var<M>> {
 /// let (scale, count) = (cx.scalar(65536.0, DType::F32), cx.scalar(7, DType::I32));
 /// let (g, w) = (cx.tensor(&Tensor::from([f16::INFINITY])), cx.tensor(&Tensor::from([f16::ONE])));
 /// let fine = all_finite(&[g.clone()]).ok_or("no gradients")?;
-/// let new = LossScale::default().kept(&fine, &[w.clone()], &[&w - &g]);
-/// assert_eq!(new[0].result()?.item::<f16>()?, f16::ONE);
+/// let new = LossScale::kept(&fine, &w, &(&w - &g));
+/// assert_eq!(new.result()?.item::<f16>()?, f16::ONE);
 /// let (scale, count) = LossScale::default().next(&fine, &scale, &count);
 /// assert_eq!((scale.result()?.item::<f32>()?, count.result()?.item::<i32>()?), (32768.0, 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -343,10 +343,10 @@ impl Default for LossScale {
 }
 
 impl LossScale {
-    /// The results of a step, or what they replace if its gradients were not finite. `fine` is 0-d.
+    /// A result of a step, or what it replaces if the gradients were not finite. `fine` is 0-d.
     #[track_caller]
-    pub fn kept<M: Mode>(&self, fine: &Var<M>, old: &[Var<M>], new: &[Var<M>]) -> Vec<Var<M>> {
-        old.iter().zip(new).map(|(old, new)| old.assign(fine.where_(new, old))).collect()
+    pub fn kept<M: Mode>(fine: &Var<M>, old: &Var<M>, new: &Var<M>) -> Var<M> {
+        old.assign(fine.where_(new, old))
     }
 
     /// The scale after a step, a 0-d float, and the number of steps since it was changed or one was skipped, a 0-d integer.

@@ -63,6 +63,7 @@ impl Ask {
             Choice::Lower => one(low as usize),
             Choice::Higher => one(high as usize),
             Choice::Nearest => one(rank.round_ties_even() as usize),
+            Choice::NearestDown => one((rank - 0.5).ceil() as usize),
             Choice::Midpoint if self.mean => two(Between::Mean),
             Choice::Midpoint => two(Between::Part(if low == high { 0.0 } else { 0.5 })),
             Choice::Linear | Choice::False | Choice::True => two(Between::Part(rank - low)),

@@ -135,6 +135,10 @@ pub struct JaxColumns {
     pub default_float: bool,
     /// Whether the second operand takes no part in promotion: the exponent of `ldexp`.
     pub count_apart: bool,
+    /// Whether integers become floats also where the choice says that the result is one of the elements.
+    pub floats_elements: bool,
+    /// Whether positions are i32 also where the default integer is i64.
+    pub short_positions: bool,
     /// The default of the number among the attributes, if it differs from the row.
     pub number: Option<f64>,
     /// The default of the choice among the attributes, if it differs from the row.
@@ -216,6 +220,8 @@ pub enum Choice {
     Higher,
     /// The nearer one; if both are as near, the one with the even rank, counted from 0.
     Nearest,
+    /// The nearer one; if both are as near, the lower one: what JAX calls `nearest`.
+    NearestDown,
     /// Halfway between them.
     Midpoint,
     /// Between them as the rank is between theirs.
@@ -228,8 +234,16 @@ pub enum Choice {
 
 impl Choice {
     /// Every word.
-    pub const ALL: [Choice; 7] =
-        [Choice::Lower, Choice::Higher, Choice::Nearest, Choice::Midpoint, Choice::Linear, Choice::False, Choice::True];
+    pub const ALL: [Choice; 8] = [
+        Choice::Lower,
+        Choice::Higher,
+        Choice::Nearest,
+        Choice::NearestDown,
+        Choice::Midpoint,
+        Choice::Linear,
+        Choice::False,
+        Choice::True,
+    ];
 
     /// The word.
     pub const fn word(self) -> &'static str {
@@ -237,6 +251,7 @@ impl Choice {
             Choice::Lower => "lower",
             Choice::Higher => "higher",
             Choice::Nearest => "nearest",
+            Choice::NearestDown => "nearest_down",
             Choice::Midpoint => "midpoint",
             Choice::Linear => "linear",
             Choice::False => "false",
@@ -281,7 +296,7 @@ pub struct ChoiceAttribute {
 /// What lies between two neighbours, for a quantile.
 pub(super) const BETWEEN: ChoiceAttribute = ChoiceAttribute {
     name: "interpolation",
-    among: &[Choice::Lower, Choice::Higher, Choice::Nearest, Choice::Midpoint, Choice::Linear],
+    among: &[Choice::Lower, Choice::Higher, Choice::Nearest, Choice::NearestDown, Choice::Midpoint, Choice::Linear],
     default: Choice::Linear,
 };
 
@@ -482,6 +497,8 @@ pub(super) const JAX: JaxColumns = JaxColumns {
     accepts: None,
     weak: Weakness::Kept,
     beside_zero: false,
+    floats_elements: false,
+    short_positions: false,
     default_float: false,
     count_apart: false,
     number: None,
@@ -509,9 +526,19 @@ impl JaxColumns {
         self.weak(Weakness::Dropped)
     }
 
+    /// Integers become floats also where the result is one of the elements.
+    pub(super) const fn floats_elements(self) -> JaxColumns {
+        JaxColumns { floats_elements: true, ..self }
+    }
+
     /// The operand promotes with the scalar 0.
     pub(super) const fn beside_zero(self) -> JaxColumns {
         JaxColumns { beside_zero: true, ..self }
+    }
+
+    /// Positions are i32.
+    pub(super) const fn short_positions(self) -> JaxColumns {
+        JaxColumns { short_positions: true, ..self }
     }
 
     /// Integers become the default float dtype.

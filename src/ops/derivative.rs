@@ -288,11 +288,6 @@ impl<'a> Value<'a> {
         self * self
     }
 
-    /// A number beside this value.
-    pub(crate) fn number(self, v: f64) -> Value<'a> {
-        self.with(Item::Number(Scalar::Float(v)))
-    }
-
     /// The value in the compute dtype, which may be the complex one of a real value's.
     pub fn convert(self) -> Value<'a> {
         self.with(self.build.convert(self.item))

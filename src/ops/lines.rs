@@ -48,7 +48,7 @@ macro_rules! with_lines {
                 gradients: by([wide(ordered::log_sums)]),
                 promotion: IntToFloat,
                 accepts: FLOATS_C, numpy: NUMPY.accepts(REALS), paddle: PADDLE.accepts(NUMBERS),
-                jax: JAX.accepts(NO_C32).strong() }
+                jax: JAX.accepts(POW).strong() }
             { scans; float: RealFn::NEG_INF, |a, b| RealFn::logaddexp(a, b);
               complex: CplxFn::LOG_ZERO, |a, b| CplxFn::log_sum(a, b); }
 

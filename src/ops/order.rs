@@ -30,12 +30,12 @@ macro_rules! with_order {
                 jax: JAX.accepts(REALS_NO_F8).choice(Choice::Midpoint).strong() }
             { searches; }
 
-            /// Quantile q of the elements: with rank q · (n - 1), counted from 0, the element of that rank in their order, or, between two ranks, what `interpolation` says: the lower, the higher or the nearest element, the midpoint of both, or a value in proportion. NaN if an element is NaN; what is computed from an infinity may be NaN too. An empty reduction is an error.
+            /// Quantile q of the elements: with rank q · (n - 1), counted from 0, the element of that rank in their order, or, between two ranks, what `interpolation` says: the lower, the higher or the nearest element (`nearest`: of two that are as near the one with the even rank; `nearest_down`, and `nearest` under JAX's rules: the lower one), the midpoint of both, or a value in proportion. NaN if an element is NaN; what is computed from an infinity may be NaN too. An empty reduction is an error.
             Quantile { method: quantile, operands: (x), output: Fold, name: "quantile",
                 gradients: by([wide(|d| ordered::quantile(d, false))]),
                 number: Some(PART), choice: Some(BETWEEN),
                 integers: IntRange::First, promotion: IntToFloat, accepts: SINGLE_DOUBLE, torch: TORCH.rounds_parameter(),
-                numpy: NUMPY.promotes(IntToDouble).accepts(REALS), jax: JAX.accepts(REALS_NO_F8).strong() }
+                numpy: NUMPY.promotes(IntToDouble).accepts(REALS), jax: JAX.floats_elements().accepts(REALS_NO_F8).strong() }
             { searches; }
 
             /// Quantile q of the elements that are not NaN, as `quantile`; NaN if there are none.
@@ -44,7 +44,7 @@ macro_rules! with_order {
                 number: Some(PART),
                 choice: Some(BETWEEN), integers: IntRange::First, promotion: IntToFloat, accepts: SINGLE_DOUBLE,
                 torch: TORCH.rounds_parameter(), numpy: NUMPY.promotes(IntToDouble).accepts(REALS),
-                jax: JAX.accepts(REALS_NO_F8).strong() }
+                jax: JAX.floats_elements().accepts(REALS_NO_F8).strong() }
             { searches; }
 
             /// The k-th smallest element, counted from 1; NaNs are the largest. An empty reduction is an error.
@@ -96,7 +96,7 @@ macro_rules! with_order {
             /// The positions along a dim of the elements of `topk`.
             TopkIndices { method: topk_indices, operands: (x), output: LineLong, name: "topk_indices", aliases: &["argtopk"],
                 number: Some(COUNT), choice: Some(LARGEST), default_dim: Some(-1), exactness: Exact,
-                integers: IntRange::Position, accepts: NUMBERS, jax: JAX.accepts(REALS).strong() }
+                integers: IntRange::Position, accepts: NUMBERS, jax: JAX.short_positions().accepts(REALS).strong() }
             { orders; }
         }
     };

@@ -114,7 +114,7 @@ macro_rules! with_reductions {
                 gradients: by([wide(rules::norm)]),
                 number: Some(ORDER), accepts: FLOATS.union(COMPLEX),
                 paddle: PADDLE.accepts(FLOATS_C), numpy: NUMPY.promotes(IntToDouble).accepts(ANY),
-                jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }
+                jax: JAX.promotes(IntToFloat).default_float().accepts(NO_C32).strong() }
             { composed; |r| { let v = r.norm(); r.finish(v) } }
 
             /// Number of nonzero elements; NaN counts.

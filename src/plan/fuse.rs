@@ -24,6 +24,7 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use crate::base::error::{Error, Result};
 use crate::base::host::FloatMode;
+use crate::base::indexing::Indexing;
 use crate::base::scalar::Bits;
 use crate::base::view::View;
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
@@ -131,6 +132,15 @@ impl PlannedKernel {
 }
 
 impl Plan {
+    /// How a kernel moves elements, with its node and the buffer of its result; `None` if it computes.
+    pub(crate) fn moved(&self, k: &PlannedKernel) -> Option<(NodeId, Indexing, BufferId)> {
+        let [(node, to)] = k.folds[..] else { return None };
+        match self.typed.nodes[node as usize].kind {
+            TypedKind::Indexed { how, .. } => Some((node, how, to)),
+            _ => None,
+        }
+    }
+
     /// The op that refuses that a reduction combines no elements, if one does.
     pub(crate) fn refuses_nothing(&self, node: NodeId) -> Option<Op> {
         let own = match self.typed.nodes[node as usize].kind {

@@ -44,8 +44,13 @@ impl RuleSet for Jax {
         def.jax.choice.or(def.choice.map(|c| c.default))
     }
 
-    fn keeps_elements(&self, op: Op) -> bool {
-        !matches!(op, Op::Quantile | Op::Nanquantile)
+    /// `nearest` of two elements that are as near is the lower one.
+    fn meaning(&self, choice: Choice) -> Choice {
+        if choice == Choice::Nearest { Choice::NearestDown } else { choice }
+    }
+
+    fn keeps_elements(&self, def: &OpDef) -> bool {
+        !def.jax.floats_elements
     }
 
     fn column(&self, def: &OpDef) -> (Promotion, DTypeSet) {
@@ -57,6 +62,7 @@ impl RuleSet for Jax {
         let notes = [
             (j.beside_zero, "as with the scalar 0"),
             (j.default_float, "integers to the default float"),
+            (j.short_positions, "positions are i32"),
             (j.count_apart, "the second operand does not promote"),
             (j.weak == Weakness::Dropped, "never weak"),
             (j.weak == Weakness::Real, "weak if real"),
@@ -120,10 +126,11 @@ impl RuleSet for Jax {
     }
 
     /// The mean of integers is computed in floats also if an integer dtype is asked for. Positions have the default integer
-    /// dtype.
+    /// dtype, those of `top_k` i32.
     fn result(&self, call: &Call<'_>, _common: DType) -> Result<Option<DType>, Diagnostic> {
         if call.op.gives_long() {
-            return Ok(Some(default_dtype(call.settings, Category::Int)));
+            let short = call.def.jax.short_positions;
+            return Ok(Some(if short { DType::I32 } else { default_dtype(call.settings, Category::Int) }));
         }
         Ok(call.attrs.dtype.filter(|asked| call.op == Op::Mean && asked.is_integral()))
     }

@@ -12,7 +12,7 @@ use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
-use crate::ops::{Attrs, Choice, Number, Op, Output, Promotion};
+use crate::ops::{Attrs, Choice, Number, Op, OpDef, Output, Promotion};
 pub use operand::{OperandType, Signature};
 use operand::{category_of, named};
 
@@ -86,7 +86,7 @@ impl Rules {
     /// How the operands of an op promote under these rules.
     pub fn promotion(self, op: Op) -> Promotion {
         let (set, def) = (self.set(), op.def());
-        promotion_of(set.column(def).0, set.choice(def).filter(|_| set.keeps_elements(op)))
+        promotion_of(set, def, set.choice(def))
     }
 
     /// The common dtypes that an op accepts under these rules, before integers are converted to float.
@@ -269,9 +269,8 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     // The condition of `where` does not promote.
     let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
     condition.iter().try_for_each(|c| check_condition(rules, c))?;
-    let (promotion, accepts) = rules.column(def);
-    let choice = rules.choice(def).map(|default| attrs.choice.unwrap_or(default));
-    let promotion = promotion_of(promotion, choice.filter(|_| rules.keeps_elements(op)));
+    let accepts = rules.column(def).1;
+    let promotion = promotion_of(rules, def, rules.chosen(def, attrs.choice));
     let seen = rules.seen(op, promoted, attrs);
     let promoted = seen.as_deref().unwrap_or(promoted);
     let call = Call { settings: s, op, def, promotion, accepts, all, operands, promoted, attrs };
@@ -305,9 +304,10 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     Ok(Signature { op: row, operands: dtypes, compute, result, weak: rules.weak(&call, result) })
 }
 
-/// How operands promote if an op with this promotion has this choice: where its result is an element, it needs no float.
-fn promotion_of(promotion: Promotion, choice: Option<Choice>) -> Promotion {
-    if choice.is_some_and(Choice::is_element) { Promotion::Common } else { promotion }
+/// How the operands of an op with this choice promote: where its result is an element, it needs no float, unless the rules want one.
+fn promotion_of(rules: &dyn RuleSet, def: &OpDef, choice: Option<Choice>) -> Promotion {
+    let is_element = choice.is_some_and(Choice::is_element) && rules.keeps_elements(def);
+    if is_element { Promotion::Common } else { rules.column(def).0 }
 }
 
 /// The row with the values that PyTorch gives in f32 and f64 for a sum of products, where it contracts.

@@ -103,8 +103,18 @@ pub(crate) trait RuleSet: Sync {
         def.choice.map(|c| c.default)
     }
 
+    /// What a choice means that is given or the default.
+    fn meaning(&self, choice: Choice) -> Choice {
+        choice
+    }
+
+    /// The choice that an op computes with; `None` if it takes none.
+    fn chosen(&self, def: &OpDef, given: Option<Choice>) -> Option<Choice> {
+        self.choice(def).map(|default| self.meaning(given.unwrap_or(default)))
+    }
+
     /// Whether the result of an op by rank keeps its operand's dtype where its choice says that it is an element.
-    fn keeps_elements(&self, _op: Op) -> bool {
+    fn keeps_elements(&self, _def: &OpDef) -> bool {
         true
     }
 

@@ -83,6 +83,7 @@ pub fn apply(op: Op, d: DType, number: f64, choice: &str, all: &[Value]) -> Opti
         "higher" => return found(at(high)),
         "nearest" if rank - low < 0.5 || rank - low == 0.5 && low % 2.0 == 0.0 => return found(at(low)),
         "nearest" => return found(at(high)),
+        "nearest_down" => return found(at(if rank - low <= 0.5 { low } else { high })),
         "midpoint" => {
             if low == high {
                 0.0

@@ -54,7 +54,7 @@ impl Pass {
 
     /// The choice of an op, if it takes one.
     pub(super) fn choice(&self, op: Op, attrs: &Attrs) -> Option<Choice> {
-        self.settings.rules.set().choice(op.def()).map(|default| attrs.choice.unwrap_or(default))
+        self.settings.rules.set().chosen(op.def(), attrs.choice)
     }
 
     /// The number of an op along these dims, if it takes one.

@@ -36,9 +36,14 @@ pub(crate) fn quantile(d: Application<'_>, skips: bool) -> Value<'_> {
 }
 
 /// A number is rounded at once.
-fn rounded<'a>(v: Value<'a>, number: fn(f64) -> f64, value: fn(Value<'a>) -> Value<'a>) -> Value<'a> {
+fn rounded<'a>(
+    d: Application<'a>,
+    v: Value<'a>,
+    number: fn(f64) -> f64,
+    value: fn(Value<'a>) -> Value<'a>,
+) -> Value<'a> {
     match v.scalar() {
-        Some(Scalar::Float(x)) => v.number(number(x)),
+        Some(Scalar::Float(x)) => d.number(number(x)),
         _ => value(v),
     }
 }
@@ -54,12 +59,13 @@ fn ranked<'a>(d: Application<'a>, part: f64, skips: bool, choice: Choice) -> Val
         d.count().double() - 1.0
     };
     let at = last * part;
-    let (below, above) = (rounded(at, f64::floor, Value::floor), rounded(at, f64::ceil, Value::ceil));
+    let (below, above) = (rounded(d, at, f64::floor, Value::floor), rounded(d, at, f64::ceil, Value::ceil));
     let to = |at: Value<'a>| rank.eq(at);
     let made = match choice {
         Choice::Lower => to(below).then(g, 0.0),
         Choice::Higher => to(above).then(g, 0.0),
-        Choice::Nearest => to(rounded(at, f64::round_ties_even, Value::round)).then(g, 0.0),
+        Choice::Nearest => to(rounded(d, at, f64::round_ties_even, Value::round)).then(g, 0.0),
+        Choice::NearestDown => to(rounded(d, at, |at| (at - 0.5).ceil(), |at| (at - 0.5).ceil())).then(g, 0.0),
         _ => {
             let share = if choice == Choice::Midpoint { d.number(0.5) } else { at - below };
             let share = if share.scalar().is_some() { share } else { share.convert() };

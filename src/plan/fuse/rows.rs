@@ -153,7 +153,9 @@ impl Plan {
     fn scanned(&self, k: &PlannedKernel) -> Option<usize> {
         let [(node, _)] = k.folds[..] else { return None };
         match self.typed.nodes[node as usize].kind {
-            TypedKind::Line { op: Op::Cumsum | Op::Cumprod | Op::Cummax | Op::Cummin, axis, .. } => Some(axis),
+            TypedKind::Line {
+                op: Op::Cumsum | Op::Cumprod | Op::Cummax | Op::Cummin | Op::Logcumsumexp, axis, ..
+            } => Some(axis),
             _ => None,
         }
     }

@@ -103,10 +103,8 @@ impl fmt::Display for Plan {
             for (n, b) in k.outputs.iter().enumerate() {
                 write!(f, "{} b{b}", if n == 0 { " ->" } else { "," })?;
             }
-            if let ([(node, b)], true) = (&k.folds[..], k.moves()) {
-                let how =
-                    if let TypedKind::Indexed { how, .. } = typed.nodes[*node as usize].kind { how.name() } else { "" };
-                writeln!(f, "; {how} -> b{b}")?;
+            if let Some((_, how, b)) = self.moved(k) {
+                writeln!(f, "; {} -> b{b}", how.name())?;
                 continue;
             }
             for (_, b) in &k.folds {

@@ -8,11 +8,11 @@ use std::sync::{Mutex, PoisonError};
 use half::{bf16, f16};
 use num_complex::Complex;
 
+use super::try_share;
 use crate::base::cancel::Stop;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::kernels::num::Canonical;
-use crate::runtime::thread_pool::share;
 
 /// Elements of results that are made together, about.
 const TOGETHER: usize = 4096;
@@ -90,7 +90,7 @@ sums! {
 type Kernel = fn(&Moves<'_>, usize, &mut [u8]) -> Result<()>;
 
 impl Moves<'_> {
-    /// Writes the results: `outer` × the second extent × `width` elements, of which `out` has zeros.
+    /// Writes the results: `outer` × the second extent × `width` elements. What no element is moved to by [`Places::Steps`] stays.
     pub(crate) fn run(&self, out: &mut [u8]) -> Result<()> {
         let (size, line) = (self.dtype.size(), self.extents.1 * self.width);
         let counts = self.bytes.len() == self.outer * self.extents.0 * self.width * size
@@ -112,19 +112,10 @@ impl Moves<'_> {
         let kernel = self.kernel()?;
         let lines = self.lines();
         let units: Vec<Mutex<&mut [u8]>> = out.chunks_mut(lines * line * size).map(Mutex::new).collect();
-        let failed: Mutex<Option<Error>> = Mutex::new(None);
-        let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
-        share(units.len(), self.threads, &|unit| {
+        try_share(units.len(), self.threads, self.stop, &|unit| {
             let mut out = units[unit].lock().unwrap_or_else(PoisonError::into_inner);
-            let done = self.stop.map_or(Ok(()), Stop::check).and_then(|()| kernel(self, unit * lines, &mut out));
-            if let Err(e) = done {
-                lock().get_or_insert(e);
-            }
-        });
-        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(e) => Err(e),
-            None => Ok(()),
-        }
+            kernel(self, unit * lines, &mut out)
+        })
     }
 
     /// Lines whose results are made together.

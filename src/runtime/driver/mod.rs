@@ -7,14 +7,16 @@
 
 #![allow(unsafe_code, reason = "kernels read and write raw elements; each block has its proof")]
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 
+use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
 use crate::base::host::FloatMode;
 use crate::kernels::reduce::of_nothing;
 use crate::plan::strategy::Walk;
 use crate::plan::tuning::streams;
+use crate::runtime::thread_pool::share;
 use job::{Buffer, FoldOut, Folded, Job, Launch, Out, Output, StepFailure};
 
 mod call;
@@ -34,6 +36,26 @@ mod worker;
 
 /// Results and reductions that a job holds without allocating.
 const FEW: usize = 8;
+
+/// Does units of work on up to `threads` threads. After an error, or when the run is stopped, the units that are left are not begun.
+fn try_share(
+    units: usize,
+    threads: usize,
+    stop: Option<&Stop<'_>>,
+    work: &(dyn Fn(usize) -> Result<()> + Sync),
+) -> Result<()> {
+    let failed: Mutex<Option<Error>> = Mutex::new(None);
+    let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
+    share(units, threads, &|unit| {
+        if lock().is_some() {
+            return;
+        }
+        if let Err(e) = stop.map_or(Ok(()), Stop::check).and_then(|()| work(unit)) {
+            lock().get_or_insert(e);
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
 
 /// Runs a launch on up to `threads` threads. The outer error is a wrong call, the inner one faulty data.
 pub(crate) fn run(

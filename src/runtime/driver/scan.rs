@@ -122,6 +122,12 @@ impl Scan<'_> {
         if self.width == 1 && self.length <= BLOCK {
             return self.short_lines(&to);
         }
+        if self.width == 1 {
+            return match self.divides_strips() {
+                true => self.in_turn(&to),
+                false => self.units(self.outer, &|outer, scratch| self.line(outer, &to, scratch)),
+            };
+        }
         let (strips, blocks) = (self.width.div_ceil(COLUMNS), self.length.div_ceil(BLOCK));
         let all = self.outer * strips;
         let strip = |at: usize| {
@@ -130,9 +136,6 @@ impl Scan<'_> {
         };
         if !self.divides_strips() {
             return self.units(all, &|at, scratch| self.strip(strip(at), 0..blocks, None, Some(&to), scratch));
-        }
-        if self.width == 1 {
-            return self.in_turn(&to);
         }
         let mut totals = self.totals()?;
         let row = self.width * self.size;
@@ -216,9 +219,6 @@ impl Scan<'_> {
         to: Option<&Results<u8>>,
         scratch: &mut Scratch,
     ) {
-        if self.width == 1 {
-            return self.line(s.outer, blocks, before, to, scratch);
-        }
         let (mut totals, row) = (Totals([0; COLUMNS * LARGEST]), s.columns * self.size);
         if let Some(before) = before {
             // SAFETY: the caller gives a row of totals; a row fits into the memory for it.
@@ -253,39 +253,26 @@ impl Scan<'_> {
         }
     }
 
-    /// [`strip`](Scan::strip) of a line: the blocks of a tile are scanned together.
-    fn line(
-        &self,
-        outer: usize,
-        blocks: std::ops::Range<usize>,
-        before: Option<*const u8>,
-        to: Option<&Results<u8>>,
-        scratch: &mut Scratch,
-    ) {
+    /// Scans a line: the blocks of a tile are scanned together.
+    fn line(&self, outer: usize, to: &Results<u8>, scratch: &mut Scratch) {
         let (total, size) = (scratch.0.as_mut_ptr(), self.size);
         // SAFETY: an element fits in front of a tile; the elements are inside of the operand and the results, as `run` has checked; a
-        // line's blocks are those of one unit.
+        // line is one unit.
         unsafe {
-            if let Some(before) = before {
-                total.copy_from_nonoverlapping(before, size);
-            }
-            let tile = total.add(size);
-            let (start, end) = (outer * self.length, self.length.min(blocks.end * BLOCK));
-            for first in (blocks.start * BLOCK..end).step_by(TILE) {
+            let (tile, start) = (total.add(size), outer * self.length);
+            for first in (0..self.length).step_by(TILE) {
                 if self.is_stopped() {
                     return;
                 }
-                let n = TILE.min(end - first);
+                let n = TILE.min(self.length - first);
                 self.read(start + first, n, tile);
                 (self.kernels.lines)(operands([std::ptr::null(), count(BLOCK)]), tile, n);
-                if let Some(to) = to {
-                    for at in (0..n).step_by(BLOCK) {
-                        // The total of the blocks before is the element before.
-                        let join = if first + at == 0 { std::ptr::null() } else { total.add(at * size).cast_const() };
-                        (self.kernels.join)(operands([join, count(1)]), tile.add(at * size), BLOCK.min(n - at));
-                    }
-                    self.write(tile, n, to, start + first);
+                for at in (0..n).step_by(BLOCK) {
+                    // The total of the blocks before is the element before.
+                    let join = if first + at == 0 { std::ptr::null() } else { total.add(at * size).cast_const() };
+                    (self.kernels.join)(operands([join, count(1)]), tile.add(at * size), BLOCK.min(n - at));
                 }
+                self.write(tile, n, to, start + first);
                 total.copy_from_nonoverlapping(total.add(n * size), size);
             }
         }

@@ -3,11 +3,9 @@
 //! Guarantees: the same results for any number of threads, which share a long line where there are few. Lines that do not lie in
 //! memory element by element are copied, as many together as share cache lines. Does not: compare elements; `kernels` does.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
-
 use super::job::CACHE_LINE;
 use super::results::Results;
+use super::try_share;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
 use crate::kernels::order::{Lines, Share};
@@ -59,30 +57,17 @@ impl Sort<'_> {
         if let Some(parts) = self.parts() {
             return self.shared(parts, out);
         }
-        let failed: Mutex<Option<Error>> = Mutex::new(None);
-        let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
         let to = Results::new(out);
         let (lines, columns) = self.unit();
         let blocks = self.width.div_ceil(columns);
-        let units = self.outer.div_ceil(lines) * blocks;
-        share(units, self.threads, &|unit| {
-            if lock().is_some() {
-                return;
-            }
+        try_share(self.outer.div_ceil(lines) * blocks, self.threads, self.stop, &|unit| {
             let (outer, column) = (unit / blocks * lines, unit % blocks * columns);
-            let done = match self.stop.map_or(Ok(()), Stop::check) {
-                Ok(()) if self.width == 1 => self.direct(outer, lines.min(self.outer - outer), &to),
-                Ok(()) => self.columns(outer, column, columns.min(self.width - column), &to),
-                Err(e) => Err(e),
-            };
-            if let Err(e) = done {
-                lock().get_or_insert(e);
+            if self.width == 1 {
+                self.direct(outer, lines.min(self.outer - outer), &to)
+            } else {
+                self.columns(outer, column, columns.min(self.width - column), &to)
             }
-        });
-        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(e) => Err(e),
-            None => Ok(()),
-        }
+        })
     }
 
     /// How many parts of each line the threads share; `None` if each line is sorted by one thread.

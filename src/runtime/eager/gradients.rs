@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use super::value::{Eager, EagerValue};
+use super::{check, constant};
 use crate::analysis::infer::infer;
-use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result};
+use crate::base::error::{Error, Result};
 use crate::base::location::here;
 use crate::graph::program::Program;
-use crate::graph::var::Var;
+use crate::graph::var::{Operand, Var};
 use crate::runtime::launch::run_all;
 
 impl Eager {
@@ -33,16 +34,10 @@ impl Eager {
         function: impl FnOnce(&[Var]) -> Var,
     ) -> Result<(Var<Eager>, Vec<Var<Eager>>)> {
         let program = Program::with_limits(self.settings, self.limits);
-        let handle = |v: &&Var<Eager>| {
-            if v.0.cx != *self {
-                let message = "a gradient with respect to a value of another eager mode";
-                return Err(Diagnostic::new(DiagnosticKind::ForeignVar, message).at(&here()).into());
-            }
-            let t = v.0.value.as_ref().map_err(|e| Error::Earlier(Arc::clone(&e.error)))?;
-            let made = program.constant(t.clone());
-            Ok(if v.0.weak { program.weaken(made) } else { made })
-        };
-        let operands = at.iter().map(handle).collect::<Result<Vec<Var>>>()?;
+        check(*self, "gradients", &at.iter().map(|v| Operand::from(*v)).collect::<Vec<_>>(), &here())
+            .map_err(|f| Error::Earlier(f.error))?;
+        let operands = at.iter().map(|v| constant(&program, &v.0)).collect::<Result<Vec<Var>, _>>();
+        let operands = operands.map_err(|f| Error::Earlier(f.error))?;
         let loss = function(&operands);
         let all = program.value_and_gradients(&loss, &operands.iter().collect::<Vec<_>>())?;
         let typed = Arc::new(infer(&program)?);

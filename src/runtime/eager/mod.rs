@@ -156,6 +156,12 @@ fn generate(cx: Eager, shape: &[usize], generator: Generator, location: SourceLo
     run_blocks(&typed, node)
 }
 
+/// A value as a constant of a program.
+fn constant(program: &Program, v: &EagerValue) -> Result<Var, Failed> {
+    let made = program.constant(v.value.as_ref().map_err(Failed::clone)?.clone());
+    Ok(if v.weak { program.weaken(made) } else { made })
+}
+
 /// The value of a composite, and whether it is weak: a program of one node.
 fn composed(
     cx: Eager,
@@ -171,9 +177,7 @@ fn composed(
         all.push(match o {
             Operand::Scalar(s) => Operand::Scalar(*s),
             Operand::Var(v) => {
-                let t = v.0.value.as_ref().map_err(Failed::clone)?;
-                let made = program.constant(t.clone());
-                let made = if v.0.weak { program.weaken(made) } else { made };
+                let made = constant(&program, &v.0)?;
                 first.get_or_insert(made.clone());
                 Operand::Var(made)
             }

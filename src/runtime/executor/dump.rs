@@ -14,7 +14,6 @@ use crate::backend::{self, available, is_lowerable, walks_rows};
 use crate::base::error::Result;
 use crate::base::shape::dims_text;
 use crate::graph::program::Program;
-use crate::graph::typed::TypedKind;
 use crate::graph::var::Var;
 use crate::kernels::CpuLevel;
 use crate::plan::blocking::Blocking;
@@ -35,16 +34,9 @@ fn planned<'a>(inner: &Inner, program: &Program, fetches: impl IntoIterator<Item
 
 fn kernel_text(plan: &Plan, k: &PlannedKernel) -> String {
     let over = dims_text(&plan.typed.shapes[k.shape as usize]);
-    match (&k.folds[..], k.moves()) {
-        ([(node, _)], true) => {
-            let how = if let TypedKind::Indexed { how, .. } = plan.typed.nodes[*node as usize].kind {
-                how.name()
-            } else {
-                ""
-            };
-            format!("; over {over}: {how}\n")
-        }
-        _ => format!("; over {over}\n{}", k.kernel),
+    match plan.moved(k) {
+        Some((_, how, _)) => format!("; over {over}: {}\n", how.name()),
+        None => format!("; over {over}\n{}", k.kernel),
     }
 }
 

@@ -118,8 +118,8 @@ impl Traffic {
             for (d, b) in k.kernel.inputs.iter().zip(&k.inputs) {
                 all.read = all.read.saturating_add(bytes(elements(plan.buffers[*b as usize].shape), d.size()));
             }
-            if let ([(node, _)], true) = (&k.folds[..], k.moves()) {
-                let sizes = [plan.typed.nodes[*node as usize].dtype.size(), DType::I64.size()];
+            if let Some((node, ..)) = plan.moved(k) {
+                let sizes = [plan.typed.nodes[node as usize].dtype.size(), DType::I64.size()];
                 for (b, size) in k.inputs.iter().zip(sizes) {
                     all.read = all.read.saturating_add(bytes(elements(plan.buffers[*b as usize].shape), size));
                 }

@@ -28,8 +28,8 @@ pub(super) fn execute<R: Ready>(
     inputs: &[Operand<'_>],
     targets: Targets<'_>,
 ) -> Result<Results> {
-    if let ([(node, _)], true) = (&k.folds[..], k.moves()) {
-        return indexed(&plan.typed, *node, inputs, prepared, run);
+    if let Some((node, ..)) = plan.moved(k) {
+        return indexed(&plan.typed, node, inputs, prepared, run);
     }
     if let ([(node, _)], [Operand::Tensor(input)]) = (&k.folds[..], inputs)
         && let Some((op, _)) = k.kernel.folds.first()

@@ -4,7 +4,7 @@
 //! is computed. Does not: move; `driver` does.
 
 use super::kernel::Results;
-use super::line_layout::{row_major, spread};
+use super::line_layout::{copied, elements};
 use super::operand::Operand;
 use super::prepared::PreparedLaunch;
 use super::run::Run;
@@ -14,17 +14,7 @@ use crate::base::indexing::Indexing;
 use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
 use crate::plan::tuning::PARALLEL_WORK;
 use crate::runtime::driver::indexed::{Moves, Places, outside};
-use crate::tensor::{Tensor, TensorRef};
-
-/// A tensor in row-major order, in a shape that it broadcasts to: the copy that this takes, if it does.
-fn copied(t: TensorRef<'_>, shape: &[usize], run: &Run<'_>) -> Result<Option<Tensor>> {
-    if row_major(t, shape).is_some() { Ok(None) } else { spread(t, shape, run).map(Some) }
-}
-
-fn elements<'a>(t: TensorRef<'a>, copy: &'a Option<Tensor>, shape: &[usize]) -> Result<&'a [u8]> {
-    let bytes = row_major(copy.as_ref().map_or(t, TensorRef::Tensor), shape);
-    bytes.ok_or_else(|| Error::Internal("a copy that is not row-major".into()))
-}
+use crate::tensor::Tensor;
 
 /// The result of moving the first of these operands, to or from where the last one says.
 pub(super) fn indexed<R>(
@@ -46,7 +36,8 @@ pub(super) fn indexed<R>(
     let extents = (extent(from), extent(to));
     let refused = |message: String| Err(Diagnostic::new(DiagnosticKind::BadParameter, message).at(&n.location).into());
     let mut storage = run.storage(layout.elements() * n.dtype.size())?;
-    if how != &Indexing::Take {
+    // The other moves write all of their results.
+    if matches!(how, Indexing::Pad { .. }) {
         storage.bytes_mut().fill(0);
     }
     let wanted = if *how == Indexing::Take { to } else { from };

@@ -30,9 +30,8 @@ pub(super) fn with_lines<T>(
     work: impl FnOnce(&Lines<'_>) -> Result<T>,
 ) -> Result<T> {
     let dtype = operand.dtype();
-    let copy = if row_major(operand, shape).is_some() { None } else { Some(spread(operand, shape, run)?) };
-    let bytes = row_major(copy.as_ref().map_or(operand, TensorRef::Tensor), shape);
-    let bytes = bytes.ok_or_else(|| Error::Internal("a copy that is not row-major".into()))?;
+    let copy = copied(operand, shape, run)?;
+    let bytes = elements(operand, &copy, shape)?;
     let extents = |dims: Range<usize>| shape.get(dims).unwrap_or_default().iter().product::<usize>();
     let (outer, length, width) = (extents(0..dims.start), extents(dims.clone()), extents(dims.end..shape.len()));
     let threads = if outer * length * width >= PARALLEL_WORK { run.threads } else { 1 };
@@ -43,8 +42,19 @@ pub(super) fn with_lines<T>(
     Ok(made)
 }
 
+/// A tensor in row-major order, in a shape that it broadcasts to: the copy that this takes, if it does.
+pub(super) fn copied(t: TensorRef<'_>, shape: &[usize], run: &Run<'_>) -> Result<Option<Tensor>> {
+    if row_major(t, shape).is_some() { Ok(None) } else { spread(t, shape, run).map(Some) }
+}
+
+/// The elements of a tensor, or of the copy that it took.
+pub(super) fn elements<'a>(t: TensorRef<'a>, copy: &'a Option<Tensor>, shape: &[usize]) -> Result<&'a [u8]> {
+    let bytes = row_major(copy.as_ref().map_or(t, TensorRef::Tensor), shape);
+    bytes.ok_or_else(|| Error::Internal("a copy that is not row-major".into()))
+}
+
 /// The elements of a tensor of this shape, if they are in row-major order and aligned.
-pub(super) fn row_major<'a>(t: TensorRef<'a>, shape: &[usize]) -> Option<&'a [u8]> {
+fn row_major<'a>(t: TensorRef<'a>, shape: &[usize]) -> Option<&'a [u8]> {
     let (size, (bytes, offset)) = (t.dtype().size(), t.raw());
     let elements = bytes.get(offset * size..(offset + shape.iter().product::<usize>()) * size)?;
     let aligned = elements.as_ptr().addr().is_multiple_of(size.min(align_of::<u64>()));

@@ -25,9 +25,9 @@ mod rows;
 pub(crate) mod run;
 
 pub(crate) use finish::cast_tensor;
-pub(crate) use plan::{BlockEngine, Engine, Fetched, is_direct, run_all, run_blocks, run_direct};
+pub(crate) use plan::{BlockEngine, Engine, Fetched, is_direct, run_direct};
 pub(crate) use prepared::{Blocks, PreparedLaunch, Ready};
-pub(crate) use refusal::{is_refusal, run_plan};
+pub(crate) use refusal::{is_refusal, run_all, run_blocks, run_plan};
 
 #[cfg(test)]
 mod tests;

@@ -19,13 +19,12 @@ use super::prepared::{Blocks, Call, PreparedLaunch, Ready, prepare_call};
 use super::rows::{Place, Rows, run_rows};
 use super::run::{FEW, Run};
 use crate::base::error::{Error, Result};
-use crate::graph::typed::{NodeId, TypedProgram};
+
 use crate::kernels::CpuLevel;
 use crate::plan::blocking::{Block, Blocking};
-use crate::plan::fuse::{BufferId, MadeBy, Origin, Plan, PlannedKernel, RowGroup, plan};
+use crate::plan::fuse::{BufferId, MadeBy, Origin, Plan, PlannedKernel, RowGroup};
 use crate::plan::geometry::Reduction;
 use crate::plan::kernel::Kernel;
-use crate::plan::options::Passes;
 use crate::plan::schedule::{Class, schedule};
 use crate::plan::strategy::Walk;
 use crate::runtime::driver::job::{Buffer, Launch, Output};
@@ -65,7 +64,7 @@ impl Engine for BlockEngine {
 pub(crate) type Fetched = SmallVec<[Option<Tensor>; 2]>;
 
 /// Runs the kernels of a plan. A result is written to the slot of `into` for its fetch, if there is one that has memory for it. If data is
-/// refused, it is not said whether the op is the first one that refuses some.
+/// refused, the error may be that of a later op; `run_plan` finds the first.
 ///
 /// `launches` has the prepared launches of an earlier run with feeds of the same layouts, or is empty: then they are made.
 pub(super) fn run_kernels<E: Engine>(
@@ -343,16 +342,4 @@ fn in_order<E: Engine>(
     let made = how.run(k, run, input, &ready);
     run.memory.give(scratch);
     made?.map(|partials| finished(plan, k, run, prepared, (Results::new(), partials))).transpose()
-}
-
-/// Computes one node of a program without feeds, without compiled code.
-pub(crate) fn run_blocks(typed: &Arc<TypedProgram>, node: NodeId) -> Result<Tensor> {
-    run_all(typed, &[node])?.pop().ok_or_else(|| Error::Internal("an application without a result".into()))
-}
-
-/// Computes nodes of a program without feeds, without compiled code.
-pub(crate) fn run_all(typed: &Arc<TypedProgram>, nodes: &[NodeId]) -> Result<Vec<Tensor>> {
-    let plan = plan(typed, nodes, &Default::default(), &vec![false; typed.dyn_dims.len()], Passes::default())?;
-    let made = run_kernels(&plan, &Run::alone(), &BlockEngine, &mut Cow::Owned(Vec::new()), &mut [])?;
-    made.into_iter().map(|t| t.ok_or_else(|| Error::Internal("a node without a result".into()))).collect()
 }

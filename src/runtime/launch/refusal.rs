@@ -12,10 +12,11 @@ use super::plan::{BlockEngine, Engine, Fetched, run_kernels};
 use super::prepared::PreparedLaunch;
 use super::run::Run;
 use crate::base::error::{Error, Result};
+use crate::graph::typed::{NodeId, TypedProgram};
 use crate::plan::domain::pattern;
 use crate::plan::fuse::{Plan, plan};
 use crate::plan::options::{Pass, Passes};
-use crate::tensor::Slot;
+use crate::tensor::{Slot, Tensor};
 
 /// Whether an error says that an op refuses its data, or extents that only feeds tell.
 pub(crate) fn is_refusal(e: &Error) -> bool {
@@ -67,4 +68,16 @@ fn one_by_one(fused: &Plan, run: &Run<'_>) -> Result<()> {
     let Run { feeds, dyn_dims, threads, pool, stop, ref memory, part } = *run;
     let alone = Run { feeds, dyn_dims, threads, pool, stop, memory: memory.anew(), part };
     run_kernels(&apart, &alone, &BlockEngine, &mut Cow::Owned(Vec::new()), &mut []).map(drop)
+}
+
+/// Computes one node of a program without feeds, without compiled code.
+pub(crate) fn run_blocks(typed: &Arc<TypedProgram>, node: NodeId) -> Result<Tensor> {
+    run_all(typed, &[node])?.pop().ok_or_else(|| Error::Internal("an application without a result".into()))
+}
+
+/// Computes nodes of a program without feeds, without compiled code.
+pub(crate) fn run_all(typed: &Arc<TypedProgram>, nodes: &[NodeId]) -> Result<Vec<Tensor>> {
+    let plan = plan(typed, nodes, &HashMap::new(), &vec![false; typed.dyn_dims.len()], Passes::default())?;
+    let made = run_plan(&plan, &Run::alone(), &BlockEngine, &mut Cow::Owned(Vec::new()), &mut [])?;
+    made.into_iter().map(|t| t.ok_or_else(|| Error::Internal("a node without a result".into()))).collect()
 }

@@ -227,6 +227,7 @@ impl Case {
         let output = recorded.get("out_dtype").map(dtype).transpose()?;
         let in_place = recorded.get("inplace").is_some_and(|v| v == true);
         let attrs = if composed.as_ref().is_some_and(Composed::is_composite) {
+            settings.x64 = recorded.get("x64").and_then(Value::as_bool).unwrap_or(settings.x64);
             // A shape that is not the operand's can't be written: castwise takes dims.
             let wanted: Option<Vec<u64>> = recorded
                 .get("normalized_shape")

@@ -30,7 +30,7 @@ fn composite(name: &str, attrs: &Map<String, Value>) -> Result<Option<Composite>
             _ => value.as_f64(),
         };
         made = match key.as_str() {
-            "via" | "default_dtype" => made,
+            "via" | "default_dtype" | "x64" => made,
             "dim" => made.over(value.as_i64().map(|d| vec![d]).or_else(integers).ok_or_else(unknown)?),
             // As many trailing dims.
             "normalized_shape" => {

@@ -13,6 +13,7 @@ use super::run::Answer;
 
 mod composites;
 mod jax;
+mod jax_ops;
 mod lines;
 mod numpy;
 mod order;
@@ -263,7 +264,14 @@ pub use jax::takes_for_scalar;
 
 /// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Deviation> {
-    let more = [jax::DEVIATIONS, reductions::DEVIATIONS, lines::DEVIATIONS, order::DEVIATIONS, composites::DEVIATIONS];
+    let more = [
+        jax::DEVIATIONS,
+        jax_ops::DEVIATIONS,
+        reductions::DEVIATIONS,
+        lines::DEVIATIONS,
+        order::DEVIATIONS,
+        composites::DEVIATIONS,
+    ];
     DEVIATIONS.iter().chain(more.into_iter().flatten())
 }
 

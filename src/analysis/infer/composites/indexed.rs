@@ -7,7 +7,7 @@ use crate::base::dtype::DType;
 use crate::base::error::DiagnosticKind;
 use crate::base::indexing::Indexing;
 use crate::base::shape::{SymDim, axes, dims_text};
-use crate::graph::typed::{DimCheck, NodeId, TypedKind};
+use crate::graph::typed::{NodeId, TypedKind};
 
 impl Writer<'_> {
     pub(super) fn take_along_dim(&mut self, x: NodeId, index: In) -> Made {
@@ -97,11 +97,7 @@ impl Writer<'_> {
                     let message = format!("the dims {} of the index for {}", dims_text(&of_index), self.shown(x));
                     return Err(self.refuse(DiagnosticKind::Broadcast, &message));
                 }
-                (i, d) => {
-                    let (op, location) = (self.of.name(), self.location.clone());
-                    let dims = (i.clone(), d.clone());
-                    self.pass.checks.push(DimCheck { dims, op, axis, into: true, location });
-                }
+                (i, d) => self.must_broadcast(axis, (i.clone(), d.clone())),
             }
         }
         Ok(())
@@ -109,9 +105,7 @@ impl Writer<'_> {
 
     /// What a dim is like, and its extent there.
     fn extent_of(&self, x: NodeId, like: In, axis: usize) -> Made<(NodeId, Option<SymDim>)> {
-        let In::Node(like) = like else {
-            return Err(self.refuse(DiagnosticKind::ArgNotTensor, "what it is like is a number, which has no shape"));
-        };
+        let like = self.like(like)?;
         if self.rank(like) != self.rank(x) {
             let message = format!("{} like {}: it must have as many dims", self.shown(x), self.shown(like));
             return Err(self.refuse(DiagnosticKind::Broadcast, &message));

@@ -23,17 +23,17 @@ fn extent(d: &SymDim) -> i64 {
 
 impl Writer<'_> {
     /// A value like which another one becomes.
-    fn like(&self, like: In) -> Made {
+    pub(super) fn like(&self, like: In) -> Made {
         match like {
             In::Node(n) => Ok(n),
             In::Number(_) => {
-                Err(self.refuse(DiagnosticKind::ArgNotTensor, "the second operand is a number, which has no shape"))
+                Err(self.refuse(DiagnosticKind::ArgNotTensor, "the operand it is like is a number, which has no shape"))
             }
         }
     }
 
     /// Notes that the first dim must be 1 or the second, once they are known.
-    fn must_broadcast(&mut self, axis: usize, dims: (SymDim, SymDim)) {
+    pub(super) fn must_broadcast(&mut self, axis: usize, dims: (SymDim, SymDim)) {
         let (op, location) = (self.of.name(), self.location.clone());
         self.pass.checks.push(DimCheck { dims, op, axis, into: true, location });
     }

@@ -5,15 +5,18 @@ use castwise::Operand;
 use castwise::prelude::*;
 
 use super::{Difference, differences, operand, scalar_tensor};
-use crate::conformance::case::{Arg, Case};
+use crate::conformance::case::{Arg, Case, Expected};
 use crate::conformance::compare::{elements, epsilon, parts, ulps};
 use crate::conformance::run::Answer;
 
 /// Whether the answer is that of the op in f64 or c128, rounded: within two ulps, for floats of 8 and 16 bits within one,
 /// for complex numbers within two epsilons of the modulus. Answers of f64 and c128 have no wider dtype.
 pub fn as_in_f64(c: &Case, a: &Answer) -> bool {
-    let Ok(got) = a else { return false };
+    let (Ok(got), Expected::Value(want)) = (a, &c.expected) else { return false };
     let d = got.dtype();
+    if (want.dtype(), want.shape()) != (d, got.shape()) {
+        return false;
+    }
     let wide = match d {
         d if d.is_integral() || d.real() == DType::F64 => return false,
         d if d.is_complex() => DType::C128,
