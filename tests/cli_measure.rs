@@ -4,7 +4,7 @@
 
 mod command;
 
-use castwise::Tensor;
+use castwise::{DType, Eager, Rules, Tensor};
 use command::{Dir, noise};
 use half::{bf16, f16};
 use serde_json::Value;
@@ -106,6 +106,28 @@ fn statistics_are_those_of_a_loop() {
             };
             assert_eq!((rounded(text(&got["min"])), rounded(text(&got["max"]))), (least, most), "{name}");
         }
+    }
+}
+
+/// The least normal numbers are those of the formats' definitions: OCP 8-bit floats, IEEE 754 binary32.
+#[test]
+fn subnormals_are_below_the_least_normal_number_of_their_dtype() {
+    let dir = Dir::new("subnormals");
+    let floats = |dtype, least: i32| {
+        let (least, below) = (2f64.powi(least), 2f64.powi(least - 1));
+        let values = Tensor::from([least, -least, below, -below, below * 1.5, 0.0, -0.0, 1.0, f64::NAN]);
+        Eager::new(Rules::Torch).tensor(&values).cast(dtype).result().unwrap()
+    };
+    let all = [
+        ("e4", floats(DType::F8E4M3FN, -6)),
+        ("e5", floats(DType::F8E5M2, -14)),
+        ("c64", floats(DType::C64, -126)),
+        ("i", Tensor::from([1i32, 0, -1])),
+    ];
+    dir.checkpoint("x.safetensors", &all);
+    let (_, stats) = json(&dir, &["stats", "x.safetensors", "--json"]);
+    for (name, count) in [("e4", 3), ("e5", 3), ("c64", 3), ("i", 0)] {
+        assert_eq!(of(&stats, name)["subnormals"], count, "{name}");
     }
 }
 

@@ -393,3 +393,32 @@ fn parts_are_measured_as_wholes_are() {
     assert!(refused.stderr.contains("more than --memory 1.00 MiB, and is not read in parts"), "{}", refused.stderr);
     assert_eq!(dir.castwise(&["stats", "a.npz"]).code, Some(0));
 }
+
+/// `run` counts its results as `eval` does: two small operands can make a large one.
+#[test]
+fn results_beyond_the_memory_are_refused_or_written_in_parts() {
+    let dir = Dir::new("large-results");
+    dir.npy("x.npy", &normal(1, DType::F32, &[3000, 1]));
+    dir.npy("y.npy", &normal(2, DType::F32, &[1, 2000]));
+    dir.file(
+        "p.cw",
+        b"castwise 1\nprogram(rules = torch) (%x: f32[n, 1], %y: f32[1, m]) {\n  %0 = add %x, %y\n  fetch %0 as \"r\"\n}\n",
+    );
+    let run = |memory: &[&str], output: &str| {
+        let command = ["run", "p.cw", "-i", "x=x.npy", "-i", "y=y.npy", "-q", "-f", "-o", output];
+        dir.castwise(&[&command[..], memory].concat())
+    };
+    let small = ["--memory", "1MiB"];
+    for refused in [
+        run(&small, "r.npz"),
+        dir.eval(&["x + y", "-i", "x=x.npy", "-i", "y=y.npy", "--memory", "1MiB", "-o", "r.npz", "-q"]),
+    ] {
+        assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+        let why = "only .npy and .safetensors files are written in parts";
+        assert!(refused.stderr.contains("22.9") && refused.stderr.contains(why), "{}", refused.stderr);
+    }
+    assert!(!dir.0.join("r.npz").exists());
+    let read = |name: &str| std::fs::read(dir.0.join(name)).unwrap();
+    assert_eq!((run(&small, "parts.npy").code, run(&[], "whole.npy").code), (Some(0), Some(0)));
+    assert!(read("parts.npy") == read("whole.npy"));
+}

@@ -85,9 +85,9 @@ fn a_shown_command_has_all_options() {
     assert!(explained.trim().ends_with("--explain"), "{explained}");
 }
 
-/// What mergekit refuses is refused, in this command's words, with the line.
+/// Configurations that mergekit refuses are refused with their line, in this command's words; so is `passthrough`, which only mergekit has.
 #[test]
-fn configurations_that_mergekit_refuses_are_refused() {
+fn configurations_are_refused_with_their_line() {
     let dir = Dir::new("recipes-refused");
     dir.checkpoint("base.safetensors", &[("w", Tensor::from([1.0f32, 2.0]))]);
     dir.checkpoint("a.safetensors", &[("w", Tensor::from([3.0f32, 6.0]))]);
@@ -96,7 +96,7 @@ fn configurations_that_mergekit_refuses_are_refused() {
     let two = model("base", "weight: 1") + &model("a", "weight: 1");
     for (text, why) in [
         (
-            linear(&(model("a", "weight: 1") + &model("./a", "weight: 2").replace("./", "")), ""),
+            linear(&(model("a", "weight: 1") + &model("a", "weight: 2")), ""),
             ":5: the model `a.safetensors` is given twice",
         ),
         (linear(&two, "parameters: {normalize: 2}\n"), ":7: `normalize`: expected true or false, found 2"),
@@ -107,8 +107,14 @@ fn configurations_that_mergekit_refuses_are_refused() {
         (linear(&two, "parameters: {normalize: [0, 1]}\n"), "expected true or false, found a list"),
         (
             linear(&(model("a", "weight: 010") + &model("base", "weight: 1")), ""),
-            ":4: `weight`: expected a number, found `010`, which YAML 1.1 and YAML 1.2 read as different numbers",
+            ":4: `weight`: expected a number, found `010`, which YAML 1.1 and YAML 1.2 read differently: write the decimal digits alone",
         ),
+        (
+            linear(&(model("a", "weight: 0o10") + &model("base", "weight: 1")), ""),
+            ":4: `weight`: expected a number, found `0o10`, which",
+        ),
+        (linear(&(model("a", "weight: &w -0o10") + &model("base", "weight: *w")), ""), "found `-0o10`, which"),
+        (linear(&(model("a", "weight: [1, 0o7]") + &model("base", "weight: 1")), ""), "found `0o7`, which"),
         (linear(&(model("a", "weight: 1_0") + &model("base", "weight: 1")), ""), "found `1_0`, which"),
         (linear(&(model("a", "weight: 1:30") + &model("base", "weight: 1")), ""), "found `1:30`, which"),
         (
@@ -149,7 +155,8 @@ fn a_mask_without_a_density_is_no_silent_one() {
         out.stderr
     };
     let said = ties(&[]);
-    assert!(said.contains("warning: the recipe `ties` uses `mask.a` for no tensor: where `density` is 1"), "{said}");
+    let why = "warning: the recipe `ties` uses `mask.a` for no tensor; it says of `mask`: the elements to keep where density is";
+    assert!(said.contains(why), "{said}");
     assert_eq!(ties(&["-p", "density=0.5"]), "");
 }
 
@@ -227,7 +234,18 @@ fn masks_are_those_of_ranks() {
     }
     for (recipe, tensors, settings) in [
         ("ties", "w", &["density=0", "density=0.001", "density=0.5", "density=0.9999"][..]),
-        ("breadcrumbs_ties", "w", &["density=0", "density=0.5", "density=0.9", "density=0.995"]),
+        (
+            "breadcrumbs_ties",
+            "w",
+            &[
+                "density=0",
+                "density=0.5",
+                "density=0.9",
+                "density=0.995",
+                "density=0.5 gamma=-0.2",
+                "density=0.5 gamma=-9",
+            ],
+        ),
         ("della", "w[57]|m|t", &["density=0.5", "density=0.7"]),
     ] {
         for dtype in ["bf16", "f16", "f32", "f64"] {
@@ -235,8 +253,9 @@ fn masks_are_those_of_ranks() {
                 let run = |recipe: &str, output: &str| {
                     let dtype = format!("dtype={dtype}");
                     let inputs = ["-i", "base=base.safetensors", "-i", "a=a.safetensors", "-i", "b=b.safetensors"];
-                    let options = ["-q", "-f", "-o", output, "-p", &dtype, "-p", setting, "--select", tensors];
-                    let out = dir.castwise(&[&["eval", recipe][..], &inputs, &options].concat());
+                    let options = ["-q", "-f", "-o", output, "-p", &dtype, "--select", tensors];
+                    let settings: Vec<&str> = setting.split(' ').flat_map(|s| ["-p", s]).collect();
+                    let out = dir.castwise(&[&["eval", recipe][..], &inputs, &options, &settings].concat());
                     assert_eq!(out.code, Some(0), "{recipe} {dtype} {setting}: {}", out.stderr);
                     std::fs::read(dir.0.join(output)).unwrap()
                 };
@@ -250,18 +269,36 @@ fn masks_are_those_of_ranks() {
     }
 }
 
-/// Of a model of which no element is kept nothing stays, as in mergekit: no NaN either.
+/// Of a model of which no element is kept nothing stays, as in mergekit: no NaN either. `della` then needs no ranks and no `epsilon` that fits.
 #[test]
-fn ties_without_elements_of_a_model_has_none_of_its_nans() {
+fn merges_without_elements_of_a_model_have_none_of_its_nans() {
     let dir = Dir::new("merges-none");
     dir.checkpoint("base.safetensors", &[("t", Tensor::from([1.0f32, 2.0, 3.0, 4.0]))]);
     dir.checkpoint("a.safetensors", &[("t", Tensor::from([2.0f32, f32::NAN, 4.0, 5.5]))]);
     dir.checkpoint("b.safetensors", &[("t", Tensor::from([1.0f32, 3.0, 3.5, 4.0]))]);
     let inputs = ["-i", "base=base.safetensors", "-i", "a=a.safetensors", "-i", "b=b.safetensors"];
-    let densities = ["-p", "density.a=0", "-p", "density.b=0.5"];
-    let out = dir.castwise(&[&["eval", "@ties"][..], &inputs, &densities].concat());
-    assert_eq!((out.code, out.stderr.as_str()), (Some(0), ""));
-    assert!(out.stdout.contains("[1.0 3.0 3.5 4.0]"), "{}", out.stdout);
+    for (recipe, none, some) in [("@ties", "0", "0.5"), ("@della", "0", "1"), ("@della_linear", "-0.5", "1")] {
+        let (none, some) = (format!("density.a={none}"), format!("density.b={some}"));
+        let out = dir.castwise(&[&["eval", recipe][..], &inputs, &["-p", &none, "-p", &some]].concat());
+        assert_eq!((out.code, out.stderr.as_str()), (Some(0), ""), "{recipe}");
+        assert!(out.stdout.contains("[1.0 3.0 3.5 4.0]"), "{recipe}: {}", out.stdout);
+    }
+}
+
+/// As in mergekit, which compares models by the texts of their paths.
+#[test]
+fn a_model_by_two_paths_is_two_models() {
+    let dir = Dir::new("merges-paths");
+    dir.checkpoint("a.safetensors", &[("t", Tensor::from([1.0f32, 2.0]))]);
+    let model = |path: &str| format!("  - model: {path}.safetensors\n    parameters: {{weight: 1}}\n");
+    let text =
+        format!("merge_method: linear\nmodels:\n{}{}parameters: {{normalize: false}}\n", model("a"), model("./a"));
+    dir.file("c.yml", text.as_bytes());
+    let out = dir.castwise(&["merge", "c.yml"]);
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    let note = "note: `a.safetensors` and `./a.safetensors` are one model, which is read twice and counts as two, as in mergekit\n";
+    assert!(out.stderr.starts_with(note), "{}", out.stderr);
+    assert!(out.stdout.contains("[2.0 4.0]"), "{}", out.stdout);
 }
 
 fn cast(t: &Tensor, dtype: DType) -> Tensor {

@@ -25,6 +25,11 @@ struct Found {
     elements: usize,
 }
 
+/// Whether a program has an op whose elements depend on elements at other positions.
+pub(super) fn combines_positions(typed: &TypedProgram) -> bool {
+    typed.nodes().any(|n| matches!(n.kind, NodeKind::Reduce { .. } | NodeKind::Line { .. } | NodeKind::Indexed { .. }))
+}
+
 impl Finite {
     /// Counts the NaNs and infinities of a result that its inputs do not have.
     pub(super) fn add(
@@ -38,9 +43,7 @@ impl Finite {
         if result.dtype().is_integral() {
             return Ok(());
         }
-        let reduces = typed
-            .nodes()
-            .any(|n| matches!(n.kind, NodeKind::Reduce { .. } | NodeKind::Line { .. } | NodeKind::Indexed { .. }));
+        let reduces = combines_positions(typed);
         let program = Program::new(Rules::default());
         let data = |name: String, t: &Tensor| {
             (

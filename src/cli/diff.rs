@@ -5,12 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use castwise::shape::Dim;
 use serde_json::{Value, json};
 
 use super::failure::{Failure, print, tell};
 use super::html::{self, Cell, Page};
-use super::inputs::Input;
+use super::inputs::{Input, bytes, extents};
 use super::measure::{Difference, Meter, Tolerance, difference_in_parts};
 use super::names::Names;
 use super::report;
@@ -20,7 +19,7 @@ use super::spec::{InputSpec, Rename, UNNAMED};
 use super::stats::{dims, short};
 use super::stream::Parts;
 use super::values::{os_path, rename, tolerance};
-use super::vectors::{Vector, Vectors, size};
+use super::vectors::{Vector, Vectors};
 
 /// The arguments of `castwise diff`.
 #[derive(clap::Args)]
@@ -181,8 +180,7 @@ fn type_of(input: &Input, name: &str) -> Result<(String, Vec<usize>), Failure> {
         return Ok((dtype.to_string(), shape.to_vec()));
     }
     let (dtype, shape) = input.info(name)?;
-    let fixed = |d: &Dim| if let Dim::Fixed(n) = d { *n } else { 0 };
-    Ok((dtype.to_string(), shape.iter().map(fixed).collect()))
+    Ok((dtype.to_string(), extents(&shape)))
 }
 
 fn row(
@@ -242,8 +240,9 @@ fn values_in_parts(
 ) -> Result<Option<Difference>, Failure> {
     let (dtype, dims) = a.info(of_a)?;
     let dtypes = [dtype, b.info(of_b)?.0];
-    let elements = dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 0 }).product();
-    let bytes = dtypes.iter().map(|d| size(*d, elements)).sum();
+    let shape = extents(&dims);
+    let elements = shape.iter().product();
+    let bytes = dtypes.iter().map(|d| bytes(*d, &shape)).sum();
     if !arguments.shared.in_parts(bytes) {
         return Ok(None);
     }

@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &Grad) -> Result<(), Failure> {
     print(&text)
 }
 
-/// A name that is not taken, which is taken afterwards: this one, or what `other` makes of it, as often as it takes.
+/// Takes a name that is not taken yet: this one, or the first that is free when `other` is applied to it again and again.
 fn free(mut name: String, taken: &mut HashSet<String>, other: impl Fn(&str) -> String) -> String {
     while !taken.insert(name.clone()) {
         name = other(&name);

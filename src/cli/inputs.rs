@@ -248,10 +248,9 @@ impl Input {
 
     /// The number of bytes to read for this name; 0 if one array is used for all names.
     pub(super) fn to_read(&self, tensor: &str) -> u64 {
-        let fixed = |d: &Dim| if let Dim::Fixed(n) = d { *n } else { 0 };
         match (&self.source, self.info(tensor)) {
             (Source::Npy(..) | Source::Declared(..) | Source::Member(..) | Source::Read(_), _) | (_, Err(_)) => 0,
-            (_, Ok((dtype, dims))) => bytes(dtype, &dims.iter().map(fixed).collect::<Vec<_>>()),
+            (_, Ok((dtype, dims))) => bytes(dtype, &extents(&dims)),
         }
     }
 
@@ -332,6 +331,11 @@ pub(super) fn tie(inputs: &mut [Input], notes: &mut Vec<String>) {
 /// The usage error for an option that names an input that is not given.
 pub(super) fn no_input(option: &str, name: &str) -> Failure {
     Failure::usage(format!("--{option}: there is no input `{}`", report::escaped(name)))
+}
+
+/// The extents of a tensor of a file, whose dims are all fixed; 0 for others, which only declared inputs have.
+pub(super) fn extents(dims: &[Dim]) -> Vec<usize> {
+    dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 0 }).collect()
 }
 
 /// The size of a tensor's elements in bytes.

@@ -47,17 +47,6 @@ fn count(v: &Var) -> Var {
     v.cast(DType::I64).sum()
 }
 
-/// The smallest normal number of a float dtype, as a power of 2.
-fn smallest_normal(dtype: DType) -> f64 {
-    let exponent = match dtype {
-        DType::F8E4M3FN => -6,
-        DType::F8E5M2 | DType::F16 => -14,
-        DType::F64 => return f64::MIN_POSITIVE,
-        _ => -126,
-    };
-    2f64.powi(exponent)
-}
-
 /// Whether elements are beyond the range of a dtype that they would be cast to.
 fn beyond(value: &Var, wide: &Var, target: DType) -> Var {
     match target {
@@ -175,8 +164,6 @@ fn stats_program(dtype: DType, elements: Dim, target: Option<DType>, exponents: 
     let value = if dtype.is_complex() { given.abs() } else { given.clone() };
     let wide = value.cast(DType::F64);
     let finite = wide.isfinite();
-    let size = value.abs();
-    let tiny = size.lt(smallest_normal(dtype.real())).logical_and(value.ne(0.0));
     let (low, high) = if dtype.is_integral() {
         (value.amin(), value.amax())
     } else {
@@ -187,12 +174,14 @@ fn stats_program(dtype: DType, elements: Dim, target: Option<DType>, exponents: 
     let from_mean = finite.where_(&wide - &mean, 0.0);
     let deviation = ((&from_mean * &from_mean).sum() / n.cast(DType::F64)).sqrt();
     let mut fetches = vec![low, high, mean, deviation, n];
-    let none = |is: bool, v: Var| if is { count(&v.ne(&v)) } else { count(&v) };
+    let none = || count(&value.ne(&value));
     let whole = dtype.is_integral();
-    fetches.push(if whole { none(true, value.clone()) } else { count(&given.isnan()) });
-    fetches.push(if whole { none(true, value.clone()) } else { count(&given.isinf()) });
+    fetches.push(if whole { none() } else { count(&given.isnan()) });
+    fetches.push(if whole { none() } else { count(&given.isinf()) });
     fetches.push(count(&given.eq(0)));
-    fetches.push(none(whole, if whole { value.clone() } else { tiny }));
+    // Integers have no subnormals.
+    let subnormals = |[.., normal]: [f64; 3]| count(&value.abs().lt(normal).logical_and(value.ne(0.0)));
+    fetches.push(dtype.float_limits().map_or_else(none, subnormals));
     fetches.extend(target.map(|to| count(&beyond(&value, &wide, to).logical_and(&finite))));
     if exponents {
         // f32 has these exponents of all floats but f64, whose lanes are twice as wide.

@@ -16,13 +16,12 @@ use indicatif::HumanBytes;
 use super::args::Run;
 use super::failure::{Failure, print, say, tell};
 use super::format::Format;
-use super::inputs::{Input, bytes};
+use super::inputs::{Input, bytes, extents};
 use super::metrics::{Metrics, timed};
 use super::outputs::{self, Output};
 use super::source::{Source, results, type_of};
 use super::spec::InputSpec;
 use super::stream::{Budget, Parts, Tiles};
-use super::vectors::LARGE;
 use super::{report, show};
 
 pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
@@ -127,11 +126,7 @@ impl Running<'_> {
         let mut size = 0u64;
         for f in &self.found {
             let (dtype, dims) = self.inputs[f.input].info(&f.member)?;
-            size = size.saturating_add(bytes(dtype, &fixed(&dims)));
-        }
-        let least = self.arguments.memory.unwrap_or(LARGE);
-        if size < least.min(LARGE) {
-            return Ok(None);
+            size = size.saturating_add(bytes(dtype, &extents(&dims)));
         }
         let budget = Budget::of(self.arguments.memory);
         let (sized, results) = self.sized(typed, fetches).map_err(|e| self.source.failure(&e))?;
@@ -202,10 +197,6 @@ impl Running<'_> {
         let nodes: Option<Vec<usize>> = wanted.iter().map(|v| sized.position(v)).collect();
         Ok((sized, nodes.ok_or_else(lost)?))
     }
-}
-
-fn fixed(dims: &[Dim]) -> Vec<usize> {
-    dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 0 }).collect()
 }
 
 fn known(dims: &[SymDim]) -> Vec<usize> {

@@ -3,8 +3,9 @@
 //! Guarantees: the first rows of large tensors are taken only where that changes no element. Does not: measure.
 
 use castwise::shape::Dim;
-use castwise::{DType, Error, NodeKind, Scalar, Settings, Tensor, TypedProgram};
+use castwise::{DType, Error, Scalar, Settings, Tensor, TypedProgram};
 
+use super::check::combines_positions;
 use super::failure::Failure;
 use super::out_dtype::OutDtype;
 use super::plan::{Job, Plan, Work, plan};
@@ -59,7 +60,8 @@ impl Sampled {
                 (file, _) => file,
             });
         }
-        let largest = operands.iter().map(|(_, _, dims)| extents(dims).iter().product::<usize>()).max().unwrap_or(1);
+        let largest =
+            operands.iter().map(|(_, _, dims)| sampled_extents(dims).iter().product::<usize>()).max().unwrap_or(1);
         let drawn = files.iter().any(Option::is_none);
         let runs = if drawn { DRAWN.div_ceil(largest.max(1)).clamp(1, MAX_RUNS) } else { 1 };
         Ok(Sampled { plan, operands, files, settings, out, values, runs, largest, drawn })
@@ -69,7 +71,7 @@ impl Sampled {
     pub(super) fn feeds(&self, run: usize) -> Result<Vec<(String, Tensor)>, Error> {
         let mut feeds = Vec::new();
         for (at, ((name, dtype, dims), file)) in self.operands.iter().zip(&self.files).enumerate() {
-            let drawn = || sample(*dtype, &extents(dims), (run * self.operands.len() + at) as u64);
+            let drawn = || sample(*dtype, &sampled_extents(dims), (run * self.operands.len() + at) as u64);
             feeds.push((name.clone(), file.clone().map_or_else(drawn, Ok)?));
         }
         Ok(feeds)
@@ -99,10 +101,8 @@ fn planned(
 fn leading_rows(typed: &TypedProgram, operands: &mut [(String, DType, Vec<Dim>)], large: usize) -> Option<usize> {
     let dims = operands.first()?.2.clone();
     let Some(Dim::Fixed(all)) = dims.first() else { return None };
-    let reduces = typed
-        .nodes()
-        .any(|n| matches!(n.kind, NodeKind::Reduce { .. } | NodeKind::Line { .. } | NodeKind::Indexed { .. }));
-    let elements = extents(&dims).iter().product::<usize>();
+    let reduces = combines_positions(typed);
+    let elements = sampled_extents(&dims).iter().product::<usize>();
     if elements <= large || reduces || operands.iter().any(|(_, _, d)| *d != dims) {
         return None;
     }
@@ -112,6 +112,6 @@ fn leading_rows(typed: &TypedProgram, operands: &mut [(String, DType, Vec<Dim>)]
 }
 
 /// The extents of dims, with [`EXTENT`] for those that are not numbers.
-fn extents(dims: &[Dim]) -> Vec<usize> {
+fn sampled_extents(dims: &[Dim]) -> Vec<usize> {
     dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { EXTENT }).collect()
 }

@@ -12,9 +12,8 @@ use super::failure::Failure;
 use super::inputs::Input;
 use super::report;
 use super::spec::UNNAMED;
-use super::stream::Budget;
+use super::stream::{Budget, LARGE};
 use super::values::{regex, size};
-use super::vectors::LARGE;
 
 /// The options that `stats` and `diff` share: which tensors, and the form of the report.
 #[derive(clap::Args)]

@@ -13,14 +13,14 @@ use sha2::{Digest, Sha256};
 
 use super::failure::{Failure, print};
 use super::html::{self, Cell, Page};
-use super::inputs::Input;
+use super::inputs::{Input, bytes, extents};
 use super::measure::{self, Meter, Stats, Tolerance};
 use super::report;
 use super::shared::Shared;
 use super::show::aligned;
 use super::spec::{InputSpec, UNNAMED};
 use super::values::os_path;
-use super::vectors::{Vector, Vectors, size};
+use super::vectors::{Vector, Vectors};
 
 /// The arguments of `castwise stats`.
 #[derive(clap::Args)]
@@ -87,8 +87,8 @@ fn row(input: &mut Input, meter: &mut Meter, name: String, arguments: &Arguments
     }
     let exponents = arguments.shared.html.is_some();
     let (dtype, dims) = input.info(&name)?;
-    let shape: Vec<usize> = dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 0 }).collect();
-    if arguments.shared.in_parts(size(dtype, elements(&shape))) {
+    let shape = extents(&dims);
+    if arguments.shared.in_parts(bytes(dtype, &shape)) {
         let all = vec![Vector { name: "x", input: &mut *input, member: &name }];
         let mut parts = Vectors { all, hash: Some(Sha256::new()) };
         let (of, budget) = ((dtype, elements(&shape)), arguments.shared.budget());
@@ -97,7 +97,7 @@ fn row(input: &mut Input, meter: &mut Meter, name: String, arguments: &Arguments
         drop(parts);
         match measured {
             Ok(stats) => return Ok(Row { name, dtype: dtype.into(), shape, hash, stats: Some(stats) }),
-            Err(why) => arguments.shared.refuse(&name, size(dtype, elements(&shape)), &why)?,
+            Err(why) => arguments.shared.refuse(&name, bytes(dtype, &shape), &why)?,
         }
     }
     let t = input.load(&name)?.0.contiguous()?;

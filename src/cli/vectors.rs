@@ -5,11 +5,8 @@
 use castwise::{DType, Error, Tensor};
 use sha2::{Digest, Sha256};
 
-use super::inputs::{Input, bytes};
+use super::inputs::Input;
 use super::stream::Parts;
-
-/// Bytes of a tensor that is read in parts although it fits in memory.
-pub(super) const LARGE: u64 = 16 << 20;
 
 /// Elements of a part that is compared as bytes.
 const PART: usize = 1 << 18;
@@ -75,9 +72,4 @@ impl Vectors<'_> {
         }
         Ok(true)
     }
-}
-
-/// The bytes of a tensor of so many elements.
-pub(super) fn size(dtype: DType, elements: usize) -> u64 {
-    bytes(dtype, &[elements])
 }

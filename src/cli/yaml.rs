@@ -1,7 +1,7 @@
 //! YAML as a tree whose values know their lines.
 //!
 //! Guarantees: the size of a document is bounded, and so is what aliases expand to (the limits of the crate `serde-saphyr`); a key that occurs
-//! twice is an error. Integers that YAML 1.1 and 1.2 read as different numbers (`010`) are texts. Does not: know what a document means.
+//! twice is an error. Integers that YAML 1.1 and 1.2 read differently (`010`, `0o10`) are texts. Does not: know what a document means.
 
 use std::fmt;
 
@@ -18,6 +18,8 @@ const SHOWN: usize = 60;
 pub(super) struct Node {
     pub(super) line: u64,
     pub(super) value: Value,
+    /// The byte of the document that a number begins at, also if an alias repeats it.
+    start: Option<u64>,
 }
 
 /// A value. Numbers are those of f64, which has all integers up to 2^53.
@@ -37,7 +39,27 @@ impl Node {
     pub(super) fn read(text: &str) -> Result<Node, (u64, String)> {
         let options =
             serde_saphyr::options! { leading_zero_numbers_as_strings: true, underscored_numbers_as_strings: true };
-        serde_saphyr::from_str_with_options(text, options).map_err(|e| wrong(&e))
+        let mut node: Node = serde_saphyr::from_str_with_options(text, options).map_err(|e| wrong(&e))?;
+        node.octals(text);
+        Ok(node)
+    }
+
+    /// Makes the numbers that are written `0o…` texts, as YAML 1.1 has them: the parser has no option for that.
+    fn octals(&mut self, document: &str) {
+        match &mut self.value {
+            Value::Number(_) => {
+                let start = self.start.and_then(|n| usize::try_from(n).ok());
+                let rest = start.and_then(|n| document.get(n..)).unwrap_or_default();
+                let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '-')));
+                let written = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+                if is_octal(written) {
+                    self.value = Value::Text(written.to_string());
+                }
+            }
+            Value::List(all) => all.iter_mut().for_each(|n| n.octals(document)),
+            Value::Map(all) => all.iter_mut().for_each(|(_, _, n)| n.octals(document)),
+            Value::Null | Value::Bool(_) | Value::Text(_) => {}
+        }
     }
 
     /// What kind of value this is, for messages.
@@ -46,8 +68,8 @@ impl Node {
             Value::Null => "nothing".into(),
             Value::Bool(b) => b.to_string(),
             Value::Number(n) => n.to_string(),
-            Value::Text(t) if two_numbers(t) => {
-                format!("`{t}`, which YAML 1.1 and YAML 1.2 read as different numbers: write the decimal digits alone")
+            Value::Text(t) if two_values(t) || is_octal(t) => {
+                format!("`{t}`, which YAML 1.1 and YAML 1.2 read differently: write the decimal digits alone")
             }
             Value::Text(t) => format!("`{}`", report::escaped(&report::cut(t, SHOWN))),
             Value::List(_) => "a list".into(),
@@ -57,13 +79,19 @@ impl Node {
 }
 
 /// Whether a text is an integer with a leading zero or with underscores, or one of base 60.
-fn two_numbers(text: &str) -> bool {
+fn two_values(text: &str) -> bool {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let two = digits.len() > 1 && digits.starts_with('0') || digits.contains(['_', ':']);
     two && digits.len() < SHOWN
         && digits.starts_with(|c: char| c.is_ascii_digit())
         && digits.ends_with(|c: char| c.is_ascii_digit())
         && digits.bytes().all(|b| b.is_ascii_digit() || b == b'_' || b == b':')
+}
+
+/// Whether a text is an integer of YAML 1.2 in base 8, which is a text in YAML 1.1.
+fn is_octal(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text).strip_prefix("0o").unwrap_or_default();
+    (1..SHOWN).contains(&digits.len()) && digits.bytes().all(|b| (b'0'..=b'7').contains(&b))
 }
 
 /// The line of an error, and what is wrong, in this command's words.
@@ -102,8 +130,8 @@ fn wrong(e: &Error) -> (u64, String) {
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Node, D::Error> {
-        let Spanned { value, referenced, .. } = Spanned::<Value>::deserialize(d)?;
-        Ok(Node { line: referenced.line(), value })
+        let Spanned { value, referenced, defined } = Spanned::<Value>::deserialize(d)?;
+        Ok(Node { line: referenced.line(), value, start: defined.span().byte_offset() })
     }
 }
 

@@ -275,7 +275,7 @@ impl Scope<'_> {
             // A value behind a reduction, or behind a view that moves or drops dims, may return to a domain before it: to that of
             // the next stage, so that no kernel needs itself. An expanded value is only broadcast.
             let leads_back = match n.kind {
-                TypedKind::Reduce { .. } | TypedKind::Line { .. } | TypedKind::Indexed { .. } => true,
+                ref kind if is_alone(kind) => true,
                 TypedKind::Blocks { from, .. } => self.takes_part(self.aliases.source(from)),
                 TypedKind::View { from, ref view } => {
                     let rank = |node: NodeId| self.typed.shape_of(node).len();

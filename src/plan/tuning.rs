@@ -178,6 +178,9 @@ pub(crate) const PARALLEL_WORK: usize = 1 << 18;
 /// `micro -- tuning/sort` does.
 pub(crate) const SORTED_PART: usize = if cfg!(test) { 1 << 6 } else { 1 << 13 };
 
+/// Elements of a line that are sorted at once, at most: a run that is stopped goes on for as long as one thread takes for so many.
+pub(crate) const SORTED_AT_ONCE: usize = if cfg!(test) { 1 << 12 } else { 1 << 22 };
+
 /// Parts into which the work of each thread is cut, at most: a thread that starts late takes fewer. Not measured.
 pub(crate) const PARTS_PER_THREAD: usize = 8;
 

@@ -15,11 +15,12 @@ use castwise::{CancelToken, Error, Prepared};
 /// A case: its name, whether the operand is a transposed matrix to which a row is added, and the expression.
 type Case = (&'static str, bool, fn(&Var, &Var) -> Var);
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 6] = [
     ("chain", false, |x, _| x * 0.5 + 1.0),
     ("functions", false, |x, _| x.sin().erf().log1p() + x.cast(DType::F64).tan()),
     ("sum", false, |x, _| x.sum()),
     ("sum-of-exp", false, |x, _| x.exp().sum()),
+    ("sort", false, |x, _| x.sort()),
     ("transposed", true, |x, row| x * row + 1.0),
 ];
 
@@ -35,7 +36,7 @@ pub fn main(arguments: Vec<String>) -> castwise::Result<()> {
             let side = elements.isqrt();
             let (x, row) = match across {
                 true => (Tensor::full([side, side], 0.5f32)?.transpose(0, 1)?, Tensor::full([side], 2.0f32)?),
-                false => (Tensor::full([elements], 0.5f32)?, Tensor::scalar(0.0f32)),
+                false => (Tensor::random(DType::F32, [elements], 1)?, Tensor::scalar(0.0f32)),
             };
             let dims = vec![None; x.rank()];
             let y = write(&p.data("x", DType::F32, dims), &p.data("row", DType::F32, vec![None; row.rank()]));

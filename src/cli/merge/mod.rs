@@ -100,10 +100,30 @@ pub(super) fn run(arguments: Merge) -> Result<(), Failure> {
         let path = report::escaped(&path.to_string_lossy());
         return Err(fault((*line, format!("there is no folder or file `{path}` (models are not downloaded)"))));
     }
-    tell(&config.notes, arguments.quiet);
+    let notes: Vec<String> = config.notes.iter().cloned().chain(same_models(&config)).collect();
+    tell(&notes, arguments.quiet);
     let show = arguments.show;
     let eval = of_config(arguments, config)?;
     if show { print(&shown::command(&eval)) } else { eval::run(&eval) }
+}
+
+/// Notes about models that are one folder or file by different paths.
+fn same_models(config: &config::Config) -> Vec<String> {
+    let mut known: Vec<(PathBuf, &PathBuf)> = Vec::new();
+    let mut notes = Vec::new();
+    for (_, path, _) in &config.inputs {
+        let Ok(real) = path.canonicalize() else { continue };
+        match known.iter().find(|(other, _)| *other == real) {
+            Some((_, first)) => {
+                let [first, path] = [*first, path].map(|p| report::escaped(&p.to_string_lossy()));
+                notes.push(format!(
+                    "note: `{first}` and `{path}` are one model, which is read twice and counts as two, as in mergekit"
+                ));
+            }
+            None => known.push((real, path)),
+        }
+    }
+    notes
 }
 
 /// The configuration as the arguments of `castwise eval`.

@@ -278,21 +278,16 @@ impl Recipes {
         let used: HashSet<usize> =
             used.into_iter().filter_map(|e| expressions.get(e)).flat_map(|e| e.uses.iter().copied()).collect();
         let mut notes = Vec::new();
-        for (i, input) in inputs.iter().enumerate().filter(|(i, _)| !used.contains(i)) {
-            let Some((role, model)) = input.name.split_once('.') else { continue };
-            let of = |r: &&Recipe| r.roles.iter().any(|own| own.each && own.name == role);
-            let Some(recipe) = self.all.iter().find(of) else { continue };
-            let (name, model) = (report::escaped(&inputs[i].name), report::escaped(model));
-            let dense = recipe.parameters.iter().any(|p| p.name == "density" && p.each);
-            let why = if dense {
-                format!(": where `density` is 1, which is the default, everything is kept: -p density.{model}=…")
-            } else {
-                String::new()
+        for (_, input) in inputs.iter().enumerate().filter(|(i, _)| !used.contains(i)) {
+            let Some((role, _)) = input.name.split_once('.') else { continue };
+            let mut all = self.all.iter().flat_map(|r| r.roles.iter().map(move |own| (r, own)));
+            let Some((recipe, own)) = all.find(|(_, own)| own.each && own.name == role) else { continue };
+            let (name, recipe) = (report::escaped(&input.name), report::escaped(&recipe.name));
+            let what = match own.doc.as_str() {
+                "" => String::new(),
+                doc => format!("; it says of `{role}`: {}", report::escape_controls(doc)),
             };
-            notes.push(format!(
-                "warning: the recipe `{}` uses `{name}` for no tensor{why}",
-                report::escaped(&recipe.name)
-            ));
+            notes.push(format!("warning: the recipe `{recipe}` uses `{name}` for no tensor{what}"));
         }
         notes
     }

@@ -46,6 +46,8 @@ pub(super) struct Role {
     /// Whether there is one for each model: `NAME.MODEL`.
     pub(super) each: bool,
     pub(super) optional: bool,
+    /// What it is, and where it is used.
+    pub(super) doc: String,
 }
 
 /// The inputs that are models: all others.
@@ -182,7 +184,7 @@ impl Recipe {
         }
         let (word, rest) = code.split_once(' ').unwrap_or((code, ""));
         match word {
-            "input" => self.role(rest.trim()),
+            "input" => self.role(rest.trim(), doc),
             "sibling" => self.sibling(rest),
             "dtype" => {
                 self.dtype = Some(rest.trim().parse().map_err(|e: castwise::UnknownDType| e.to_string())?);
@@ -223,20 +225,20 @@ impl Recipe {
         }
     }
 
-    fn role(&mut self, text: &str) -> Result<(), String> {
+    fn role(&mut self, text: &str, doc: &str) -> Result<(), String> {
         let (text, optional) = text.strip_suffix('?').map_or((text, false), |t| (t, true));
         let (name, index) = indexed(text).ok_or("expected `input NAME`, `input NAME?` or `input NAME[i]?`")?;
         if index == Index::Each && !optional {
             return Err("an input for each model is optional: `input NAME[i]?`".into());
         }
-        self.roles.push(Role { name, each: index == Index::Each, optional });
+        self.roles.push(Role { name, each: index == Index::Each, optional, doc: doc.to_string() });
         Ok(())
     }
 
     fn sibling(&mut self, text: &str) -> Result<(), String> {
         let (name, rule) = text.split_once('=').ok_or("expected `sibling NAME = INPUT:REGEX=TEXT`")?;
         let (name, _) = indexed(name.trim()).filter(|(_, i)| *i == Index::None).ok_or("expected a name")?;
-        self.roles.push(Role { name: name.clone(), each: false, optional: true });
+        self.roles.push(Role { name: name.clone(), each: false, optional: true, doc: String::new() });
         self.siblings.push((name, values::rename(rule.trim())?));
         Ok(())
     }

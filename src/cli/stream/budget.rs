@@ -7,6 +7,10 @@ use std::path::Path;
 /// The least limit: that of a few tiles.
 const LEAST: u64 = 1 << 20;
 
+/// A tensor of so many bytes is read in parts although it fits in memory: reading, computing and writing overlap, and ops on lines
+/// (sorts and scans) have results of a tile's size instead of the tensor's.
+pub(in crate::cli) const LARGE: u64 = 16 << 20;
+
 /// A limit on the memory for tensors.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct Budget {

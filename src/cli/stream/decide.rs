@@ -1,26 +1,22 @@
 //! Which tensors are computed tile by tile.
 //!
 //! Guarantees: a tensor whose operands and results are beyond the limit of memory is streamed, or refused if the limit was given;
-//! the bits are the same either way. Does not: count what a program stores in between.
+//! the bits are the same either way. Tiles and the rows that are kept for later passes fit the limit together. Does not: count what a
+//! program stores in between.
 
-use castwise::TypedProgram;
-use castwise::shape::Dim;
+use castwise::{DType, TypedProgram};
 use indicatif::HumanBytes;
 
-use super::budget::Budget;
+use super::budget::{Budget, LARGE};
 use super::job::{SLOTS, Streamed, TiledInput};
-use super::split::split;
+use super::split::{Split, split};
 use super::tile::feeds;
 use crate::cli::args::Eval;
 use crate::cli::failure::Failure;
 use crate::cli::format::Format;
-use crate::cli::inputs::bytes;
+use crate::cli::inputs::{bytes, extents};
 use crate::cli::plan::{Job, Work};
 use crate::cli::report;
-
-/// A tensor with at least so many bytes of operands and results is streamed although it fits in memory, so that reading, computing and
-/// writing overlap, and the results of ops on lines, which are large, are those of a tile.
-const LARGE: u64 = 16 << 20;
 
 /// Bytes of the operands and results of a tile, if there is room for [`SLOTS`] such tiles.
 const TILE: u64 = 4 << 20;
@@ -74,13 +70,9 @@ fn size(work: &Work, job: &Job) -> Result<u64, Failure> {
     let mut all = plan.bytes()?;
     for i in &e.uses {
         let (dtype, dims) = work.inputs[*i].info(&job.name)?;
-        all = all.saturating_add(bytes(dtype, &fixed(&dims)));
+        all = all.saturating_add(bytes(dtype, &extents(&dims)));
     }
     Ok(all)
-}
-
-fn fixed(dims: &[Dim]) -> Vec<usize> {
-    dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 0 }).collect()
 }
 
 /// A job as a stream. Errors: the reason why it can't be one.
@@ -129,17 +121,37 @@ pub(super) fn divided(
     if !sources.parts_written && split.results.iter().any(|n| split.tiled[*n]) {
         return Err("only .npy and .safetensors files are written in parts".into());
     }
-    let (mut passes, mut row) = (Vec::new(), 0);
-    let names: Vec<Option<&str>> = typed.nodes().map(|n| n.kind).map(|k| name(&k)).collect();
-    let dtypes: Vec<_> = typed.nodes().map(|n| n.dtype).collect();
+    let dtypes: Vec<DType> = typed.nodes().map(|n| n.dtype).collect();
     // What there is no room for is computed again.
     if split.kept_bytes(&dtypes) > budget.bytes / 2 {
         split.kept.clear();
     }
+    loop {
+        let passes = passes(typed, &split, sources, &dtypes)?;
+        let (rows, slots) = tile_rows(&split, &passes, &dtypes, budget)?;
+        if slots.saturating_add(split.kept_bytes(&dtypes)) <= budget.bytes {
+            return Ok(Streamed { job: 0, split, passes, rows, pays: false });
+        }
+        if split.kept.is_empty() {
+            return Err(format!("{SLOTS} parts of it would need {}", HumanBytes(slots)));
+        }
+        split.kept.clear();
+    }
+}
+
+/// The inputs that each pass reads.
+fn passes(
+    typed: &TypedProgram,
+    split: &Split,
+    sources: &Sources<'_>,
+    dtypes: &[DType],
+) -> Result<Vec<Vec<TiledInput>>, String> {
+    let names: Vec<Option<&str>> = typed.nodes().map(|n| n.kind).map(|k| name(&k)).collect();
+    let mut passes = Vec::new();
     for pass in 0..split.count() {
         let mut inputs = Vec::new();
         let is_read = |n: &usize| split.tiled[*n] && !split.has_kept(*n, pass);
-        for node in feeds(typed, &split, pass).into_iter().filter(is_read) {
+        for node in feeds(typed, split, pass).into_iter().filter(is_read) {
             let input = names[node].and_then(sources.find).ok_or("an input has no file")?;
             if !(sources.has_parts)(input) {
                 return Err("an input is not read in parts: arrays of .npz files and in Fortran order".into());
@@ -148,7 +160,18 @@ pub(super) fn divided(
         }
         passes.push(inputs);
     }
-    for inputs in &passes {
+    Ok(passes)
+}
+
+/// The rows of a tile, and the bytes of the operands and results of [`SLOTS`] tiles.
+fn tile_rows(
+    split: &Split,
+    passes: &[Vec<TiledInput>],
+    dtypes: &[DType],
+    budget: Budget,
+) -> Result<(usize, u64), String> {
+    let mut row = 0;
+    for inputs in passes {
         row = row.max(inputs.iter().map(|i| (i.width * i.dtype.size()) as u64).sum::<u64>());
     }
     row += split
@@ -164,10 +187,7 @@ pub(super) fn divided(
     if rows >= split.rows as u64 {
         return Err(format!("its rows can only be divided by {unit}, and there are {}", split.rows));
     }
-    if slots > budget.bytes {
-        return Err(format!("{SLOTS} parts of it would need {}", HumanBytes(slots)));
-    }
-    Ok(Streamed { job: 0, split, passes, rows: rows as usize, pays: false })
+    Ok((rows as usize, slots))
 }
 
 fn name<'k>(kind: &castwise::NodeKind<'k>) -> Option<&'k str> {

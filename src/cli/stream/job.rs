@@ -32,7 +32,8 @@ pub(super) struct Streamed {
     pub(super) passes: Vec<Vec<TiledInput>>,
     /// Rows of a tile.
     pub(super) rows: usize,
-    /// Whether it pays although the whole fits: what is read once overlaps with computing, and lines have large results.
+    /// Whether it is worth streaming although the whole fits in memory: the inputs are read once, while other tiles are computed, or
+    /// ops on lines (sorts and scans) have results of a tile's size instead of the tensor's.
     pub(super) pays: bool,
 }
 

@@ -10,10 +10,12 @@ mod pipeline;
 mod progress;
 mod read;
 mod split;
+#[cfg(test)]
+mod tests;
 mod tile;
 mod write;
 
 pub(super) use alone::{Parts, Tiles};
-pub(super) use budget::Budget;
+pub(super) use budget::{Budget, LARGE};
 pub(super) use pipeline::evaluate;
 pub(super) use progress::{to_read, to_read_once};

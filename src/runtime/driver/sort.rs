@@ -10,7 +10,7 @@ use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
 use crate::kernels::order::{Lines, Share};
 use crate::kernels::sort::{SortKernels, Sorting};
-use crate::plan::tuning::SORTED_PART;
+use crate::plan::tuning::{SORTED_AT_ONCE, SORTED_PART};
 use crate::runtime::thread_pool::share;
 
 /// Elements of the lines that lie in memory as they are and are sorted in one call of the kernel, about.
@@ -70,10 +70,13 @@ impl Sort<'_> {
         })
     }
 
-    /// How many parts of each line the threads share; `None` if each line is sorted by one thread.
+    /// How many parts of each line the threads share; `None` if a thread sorts a line at once.
     fn parts(&self) -> Option<usize> {
-        let parts = self.threads.min(self.length / SORTED_PART);
-        (self.width == 1 && self.outer < self.threads && parts > 1).then_some(parts)
+        if self.width > 1 || self.outer >= self.threads && self.length <= SORTED_AT_ONCE {
+            return None;
+        }
+        let parts = self.threads.min(self.length / SORTED_PART).max(self.length.div_ceil(SORTED_AT_ONCE));
+        (parts > 1).then_some(parts)
     }
 
     /// Sorts each line on all threads.
