@@ -7,7 +7,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use castwise::expr::{CONSTANTS, names};
+use castwise::expr::{CONSTANTS, input_names};
 use castwise::{DType, Error, Program, Settings, Var};
 use datafusion::common::Result;
 
@@ -45,7 +45,7 @@ struct Inner {
 impl Source {
     /// An expression. Errors: it does not parse.
     pub fn expression(text: &str, settings: impl Into<Settings>) -> Result<Source> {
-        let names = names(text).map_err(|e| plan_error(&e, text))?;
+        let names = input_names(text).map_err(|e| plan_error(&e, text))?;
         Ok(Source(Arc::new(Inner { text: text.into(), settings: settings.into(), is_program: false, names })))
     }
 

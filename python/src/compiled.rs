@@ -65,7 +65,7 @@ type Last = (Arc<Variant>, Like);
 
 impl Compiled {
     pub fn expression(py: Python<'_>, text: &str, options: Options) -> PyResult<Compiled> {
-        let names = castwise::expr::names(text).map_err(|e| exception(py, &e, Some(text)))?;
+        let names = castwise::expr::input_names(text).map_err(|e| exception(py, &e, Some(text)))?;
         Ok(Compiled::new(Source::Expression(text.into()), names, options))
     }
 

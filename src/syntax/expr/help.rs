@@ -195,12 +195,12 @@ pub fn statements(text: &str) -> Option<Vec<Range<usize>>> {
 /// `pi` and `e` are, since inputs may have these names. Errors: those of [`parse_expression`].
 ///
 /// ```
-/// use castwise::expr::names;
-/// assert_eq!(names("t = a - b; scale * t * t")?, ["a", "b", "scale"]);
-/// assert!(names("t = a").is_err());
+/// use castwise::expr::input_names;
+/// assert_eq!(input_names("t = a - b; scale * t * t")?, ["a", "b", "scale"]);
+/// assert!(input_names("t = a").is_err());
 /// # Ok::<(), castwise::Error>(())
 /// ```
-pub fn names(text: &str) -> Result<Vec<String>> {
+pub fn input_names(text: &str) -> Result<Vec<String>> {
     Limits::new().allow(Limit::Expression, text.len())?;
     let (assigned, mut names) = (assigned(text), Vec::new());
     // Every other name is taken for a placeholder of a program that is thrown away.

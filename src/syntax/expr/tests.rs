@@ -448,7 +448,7 @@ fn no_text_panics() {
 
 #[test]
 fn names_are_those_of_inputs() {
-    let of = |text: &str| names(text).map_err(|e| e.to_string());
+    let of = |text: &str| input_names(text).map_err(|e| e.to_string());
     assert_eq!(of("b + a * b").unwrap(), ["b", "a"]);
     assert_eq!(of("t = a - b; u = t * c; t + u").unwrap(), ["a", "b", "c"]);
     assert_eq!(of(r#""a part" = a + pi; clamp("a part", min=min)"#).unwrap(), ["a", "pi", "min"]);
@@ -456,7 +456,7 @@ fn names_are_those_of_inputs() {
     for (text, mistake) in [("u = t; t = a; t + u", "no input `t`"), ("t = a", "t"), ("a +", "ends where an operand")] {
         assert!(of(text).unwrap_err().contains(mistake), "{text}");
     }
-    assert!(names(&"a".repeat(MAX_EXPRESSION + 1)).is_err());
+    assert!(input_names(&"a".repeat(MAX_EXPRESSION + 1)).is_err());
 }
 
 #[test]
