@@ -2,6 +2,7 @@
 //!
 //! Guarantees: a mistake in an expression is shown in the line that it is in. Does not: color.
 
+use castwise::expr::marked;
 use castwise::{Diagnostic, Error, SourceLocation};
 use datafusion::common::DataFusionError;
 
@@ -39,16 +40,7 @@ fn diagnostic(d: &Diagnostic, text: &str) -> String {
 /// The line of a place in the text, with carets.
 pub(crate) fn marked_at(location: &SourceLocation, text: &str) -> String {
     match location {
-        SourceLocation::Text(range) => marked(text, range.start as usize, range.end as usize),
+        SourceLocation::Text(range) => marked(text, range.start as usize..range.end as usize),
         _ => String::new(),
     }
-}
-
-fn marked(text: &str, start: usize, end: usize) -> String {
-    let Some(before) = text.get(..start) else { return String::new() };
-    let first = before.rfind('\n').map_or(0, |at| at + 1);
-    let line = text[first..].lines().next().unwrap_or_default();
-    let width = text.get(start..end.min(first + line.len())).map_or(1, |s| s.chars().count()).max(1);
-    let indent = text[first..start].chars().count();
-    format!("\n    {line}\n    {}{}", " ".repeat(indent), "^".repeat(width))
 }

@@ -7,8 +7,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use castwise::expr::{CONSTANTS, parse_expression, statements};
-use castwise::{DType, Error, Graph, Program, Rules, Settings, Var};
+use castwise::expr::{CONSTANTS, input_names};
+use castwise::{DType, Error, Program, Settings, Var};
 use datafusion::common::Result;
 
 use crate::report::plan_error;
@@ -45,7 +45,7 @@ struct Inner {
 impl Source {
     /// An expression. Errors: it does not parse.
     pub fn expression(text: &str, settings: impl Into<Settings>) -> Result<Source> {
-        let names = names_of(text).map_err(|e| plan_error(&e, text))?;
+        let names = input_names(text).map_err(|e| plan_error(&e, text))?;
         Ok(Source(Arc::new(Inner { text: text.into(), settings: settings.into(), is_program: false, names })))
     }
 
@@ -149,34 +149,4 @@ impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} under {}", self.shown(), self.0.settings.named())
     }
-}
-
-/// The names of an expression, in the order in which they first appear.
-fn names_of(text: &str) -> std::result::Result<Vec<String>, Error> {
-    // Every name is taken for a placeholder of a program that is thrown away.
-    let (program, mut names) = (Program::new(Rules::Torch), Vec::<String>::new());
-    let parts = assigned(text);
-    let read = parse_expression::<Graph>(text, |name| {
-        if parts.contains(&name) {
-            return None;
-        }
-        if let Some(known) = program.feed(name) {
-            return Some(known);
-        }
-        names.push(name.to_string());
-        Some(program.data(name, DType::F32, ()))
-    });
-    read.map(|_| names)
-}
-
-/// The names that an expression gives to its parts.
-fn assigned(text: &str) -> Vec<&str> {
-    let mut end = 0;
-    let before = statements(text).unwrap_or_default().into_iter().filter_map(|value| {
-        let before = text.get(end..value.start)?;
-        end = value.end;
-        let name = before.trim_start().trim_start_matches(';').trim().strip_suffix('=')?;
-        Some(name.trim().trim_matches('"'))
-    });
-    before.collect()
 }

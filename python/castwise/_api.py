@@ -207,15 +207,18 @@ def NumExpr(ex: str, *, rules: str | None = None) -> Compiled:
 
 def _traced(f: Any, rules: str, declared: Mapping[str, Any]) -> Program:
     """The program of an expression or function for arguments of declared dtypes."""
+    names = f.names if isinstance(f, Program) else compile(f, rules=rules).names
+    unknown = set(declared) - set(names)
+    if unknown:
+        raise TypeError(f"there is no argument `{min(unknown)}`; the names are {', '.join(names)}")
     if isinstance(f, Program):
+        other = next((name for name, what in declared.items() if not _is_array(what)), None)
+        if other is not None:
+            raise TypeError(f"the program declares `{other}`: it takes an array, not {declared[other]!r}")
         return f.with_rules(rules)
     program = Program(rules)
-    compiled = compile(f, rules=rules)
-    unknown = set(declared) - set(compiled.names)
-    if unknown:
-        raise TypeError(f"there is no argument `{min(unknown)}`; the names are {', '.join(compiled.names)}")
-    values = {name: _declare(program, name, declared[name]) for name in compiled.names if name in declared}
-    missing = [name for name in compiled.names if name not in values]
+    values = {name: _declare(program, name, declared[name]) for name in names if name in declared}
+    missing = [name for name in names if name not in values]
     if missing:
         raise TypeError(f"the dtype of `{missing[0]}` is missing: pass `{missing[0]}=\"f32\"`, an array or a number")
     result = program.expression(f, values) if isinstance(f, str) else f(*values.values())
@@ -228,6 +231,11 @@ def _traced(f: Any, rules: str, declared: Mapping[str, Any]) -> Program:
     return program
 
 
+def _is_array(what: Any) -> bool:
+    # Scalar types such as `np.float32` have descriptors of these names.
+    return hasattr(what, "dtype") and hasattr(what, "shape") and not isinstance(what, type)
+
+
 def _declare(program: Program, name: str, what: Any) -> Any:
     """A placeholder for a dtype, a dtype with a shape, or an array; a number is itself."""
     if isinstance(what, (bool, int, float, complex)):
@@ -236,7 +244,7 @@ def _declare(program: Program, name: str, what: Any) -> Any:
         dtype, _, dims = what.partition("[")
         shape = [int(d) if d.strip().isdigit() else d.strip() for d in dims.rstrip("]").split(",") if d.strip()]
         return program.data(name, dtype, [None if d == "?" else d for d in shape] if "[" in what else ["n"])
-    if hasattr(what, "dtype") and hasattr(what, "shape"):
+    if _is_array(what):
         return program.data(name, what.dtype, list(what.shape))
     return program.data(name, what, ["n"])
 
@@ -266,13 +274,15 @@ def explain(f: Any, /, *, rules: str, numeric: bool = False, **arguments: Any) -
         rules: Whose promotion applies.
         numeric: Whether to measure what each op and cast adds to the error of the result, against the same program in f64: on the
             arrays that are given, and on random elements, uniform between 0 and 1, where only a dtype is.
-        **arguments: A dtype (``"f32"``), a dtype with a shape (``"bf16[3, n]"``), an array or a number for each name.
+        **arguments: A dtype (``"f32"``), a dtype with a shape (``"bf16[3, n]"``), an array or a number for each name; measured beside
+            arrays, a dtype needs its shape (``"bf16[3, 4]"``). A ``Program`` takes arrays for its placeholders.
 
     Returns:
         Text. A notebook shows it as a picture, in which casts have the colour of what they may lose, and a table; errors are bars.
 
     Raises:
         ProgramError: the rules refuse the dtypes, or the shapes do not broadcast.
+        TypeError: a name that ``f`` has not, or anything but an array for a name of a ``Program``.
         ValueError: ``numeric`` of a program of several results.
 
     >>> print(explain("a + b", rules="torch", a="i64", b="f16").splitlines()[1])
@@ -285,7 +295,7 @@ def explain(f: Any, /, *, rules: str, numeric: bool = False, **arguments: Any) -
         explanation = Explanation(program.explain())
         explanation._html = program._repr_html_
         return explanation
-    feeds = {name: a for name, a in arguments.items() if hasattr(a, "dtype") and hasattr(a, "shape")}
+    feeds = {name: a for name, a in arguments.items() if _is_array(a)}
     text, shown = _core.measured(program, feeds)
     explanation = Explanation(f"{text}\n{program.explain()}")
     explanation._html = lambda: shown
@@ -298,12 +308,13 @@ def fix(
     """The expression with a small set of casts, after which it loses less. Its results keep their dtypes.
 
     Args:
-        ex: The expression, of one result or of several that are named.
+        ex: The expression, of one result; or of several that are named, a text that ``castwise eval`` computes and ``compile`` does not.
         rules: Whose promotion applies.
         tolerance: The largest relative error that results may have, against the expression in f64; measured on the arrays, or on
             random elements for names with a dtype.
         deny: Without a tolerance: nothing is left that ``compile(…, deny=deny)`` refuses.
-        **arguments: For each name a dtype (``"f32"``), a dtype with a shape (``"bf16[3, n]"``), an array or a number.
+        **arguments: For each name a dtype (``"f32"``), a dtype with a shape (``"bf16[3, n]"``), an array or a number; beside arrays a
+            dtype needs its shape (``"bf16[3, 4]"``).
 
     Raises:
         ProgramError: no set of casts that was tried reaches this, with the reason; or the expression is refused.

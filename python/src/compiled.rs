@@ -65,7 +65,7 @@ type Last = (Arc<Variant>, Like);
 
 impl Compiled {
     pub fn expression(py: Python<'_>, text: &str, options: Options) -> PyResult<Compiled> {
-        let names = names_of(text).map_err(|e| exception(py, &e, Some(text)))?;
+        let names = castwise::expr::input_names(text).map_err(|e| exception(py, &e, Some(text)))?;
         Ok(Compiled::new(Source::Expression(text.into()), names, options))
     }
 
@@ -324,20 +324,6 @@ fn form_of(names: Vec<Option<String>>) -> Form {
 /// Reads the text of a program.
 pub fn parse(py: Python<'_>, text: &str) -> PyResult<Program> {
     text.parse().map_err(|e| exception(py, &e, Some(text)))
-}
-
-/// The names in an expression, in the order in which they first occur.
-fn names_of(text: &str) -> castwise::Result<Vec<String>> {
-    // Every name is taken for a placeholder of a program that is thrown away.
-    let (program, mut names) = (Program::new(castwise::Rules::Torch), Vec::<String>::new());
-    let read = castwise::expr::parse_expression::<castwise::Graph>(text, |name| {
-        if let Some(known) = program.feed(name) {
-            return Some(known);
-        }
-        names.push(name.to_string());
-        Some(program.data(name, DType::F32, ()))
-    });
-    read.map(|_| names)
 }
 
 #[pymethods]

@@ -394,21 +394,22 @@ pub fn join<'py>(py: Python<'py>, arrays: Vec<Bound<'py, PyArray>>, axis: usize)
     }
     let outer: usize = shape[..axis].iter().product();
     shape[axis] = 0;
-    let (mut parts, mut total) = (Vec::new(), 0usize);
+    let (mut parts, mut total, mut along) = (Vec::new(), 0usize, 0usize);
     for array in arrays.iter().map(Bound::get) {
         let mut other = array.tensor.shape().to_vec();
         let extent = other.get_mut(axis).map(std::mem::take);
-        if array.tensor.dtype() != dtype || array.settings != first.settings || other[..] != with_zero(&shape, axis) {
+        if array.tensor.dtype() != dtype || array.settings != first.settings || other != shape {
             let (a, b) = (first.tensor.meta(), array.tensor.meta());
             let text =
                 format!("arrays that are joined have one dtype, one shape but for axis {axis}, and the same rules");
             return Err(PyValueError::new_err(format!("{text}: {a} and {b}")));
         }
         let whole = array.tensor.contiguous().map_err(|e| exception(py, &e, None))?;
-        shape[axis] = shape[axis].saturating_add(extent.unwrap_or(0));
+        along = along.saturating_add(extent.unwrap_or(0));
         total = total.saturating_add(whole.numel().saturating_mul(dtype.size()));
         parts.push(whole);
     }
+    shape[axis] = along;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(total).map_err(|e| PyMemoryError::new_err(e.to_string()))?;
     for i in 0..outer {
@@ -420,11 +421,6 @@ pub fn join<'py>(py: Python<'py>, arrays: Vec<Bound<'py, PyArray>>, axis: usize)
     }
     let made = Tensor::from_bytes(dtype, shape, &bytes).map_err(|e| exception(py, &e, None))?;
     PyArray::handle(py, made, first.settings, false)
-}
-
-/// A shape whose extent of one dim does not count.
-fn with_zero(shape: &[usize], axis: usize) -> Vec<usize> {
-    shape.iter().enumerate().map(|(i, n)| if i == axis { 0 } else { *n }).collect()
 }
 
 /// What a dtype is: its name, its kind, the bits of an element, and of floats and parts of complex numbers the distance from 1 to

@@ -126,17 +126,8 @@ fn shown(d: &Diagnostic, source: Option<&str>) -> String {
 /// A place in an expression with carets, or a line of Python.
 fn marked_at(location: &SourceLocation, source: Option<&str>) -> String {
     match (location, source) {
-        (SourceLocation::Text(r), Some(source)) => marked(source, r.start as usize, r.end as usize),
+        (SourceLocation::Text(r), Some(source)) => castwise::expr::marked(source, r.start as usize..r.end as usize),
         (SourceLocation::Line(l), _) => format!("\n  at {l}"),
         _ => String::new(),
     }
-}
-
-/// The line of a byte range, and carets below the range.
-fn marked(source: &str, start: usize, end: usize) -> String {
-    let first = source.get(..start).map_or(0, |s| s.rfind('\n').map_or(0, |n| n + 1));
-    let line = source.get(first..).unwrap_or_default().lines().next().unwrap_or_default();
-    let before = source.get(first..start).map_or(0, |s| s.chars().count());
-    let width = source.get(start..end.min(first + line.len())).map_or(1, |s| s.chars().count()).max(1);
-    format!("\n    {line}\n    {}{}", " ".repeat(before), "^".repeat(width))
 }

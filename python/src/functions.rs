@@ -4,9 +4,9 @@
 
 use castwise::ops::Choice;
 use castwise::{Attrs, BlockSize, Composite, Generator, Mode, Op, Operand, Var, apply};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::apply::applied;
@@ -66,6 +66,8 @@ impl Applied {
     fn positional(&self) -> &'static [&'static str] {
         match self {
             Applied::Op(Op::Cast | Op::ViewAs, _) => &["dtype"],
+            // `x.mean(-1)`, as in PyTorch and NumPy.
+            Applied::Op(op, _) if op.has_dims() => &["dims"],
             Applied::Op(..) => &[],
             // `x.softmax(-1)`, as in PyTorch, whose norms have another number there.
             Applied::Composite(c) if c.operands().0.len() == 1 && c.parameters().all(|p| p != "p") => {
@@ -135,11 +137,17 @@ impl Applied {
     }
 }
 
-/// An integer, or several.
+/// An integer, or several. An array or handle is none: by position it is an operand too many, such as of `amax(a, b)` for `maximum(a, b)`.
 fn dims(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    match value.extract::<i64>() {
-        Ok(n) => Ok(vec![n]),
-        Err(_) => value.try_iter()?.map(|v| v?.extract()).collect(),
+    let one = |v: &Bound<'_, PyAny>| match v.extract::<i64>() {
+        Ok(n) if !v.is_instance_of::<PyBool>() => Ok(n),
+        Err(e) if e.is_instance_of::<PyOverflowError>(v.py()) => Err(e),
+        _ => Err(PyTypeError::new_err(format!("dims are integers, not a {}", v.get_type().fully_qualified_name()?))),
+    };
+    let single = one(value);
+    match value.try_iter() {
+        Ok(all) if single.is_err() && !value.hasattr("dtype")? => all.map(|v| one(&v?)).collect(),
+        _ => Ok(vec![single?]),
     }
 }
 
@@ -230,8 +238,22 @@ impl<'py> Read<'py> {
         Ok(())
     }
 
+    /// Of `clamp` with one bound makes the op that has only this one.
+    fn one_bound(&mut self) {
+        let Applied::Op(Op::Clamp, attrs) = &self.what else { return };
+        let mut all = self.operands.iter().map(|o| o.clone().filter(|o| !o.is_none()));
+        let (op, bound) = match (all.next().flatten(), all.next().flatten(), all.next().flatten()) {
+            (Some(x), Some(min), None) => (Op::ClampMin, [x, min]),
+            (Some(x), None, Some(max)) => (Op::ClampMax, [x, max]),
+            _ => return,
+        };
+        self.what = Applied::Op(op, attrs.clone());
+        self.operands = bound.map(Some).into_iter().collect();
+    }
+
     /// The operands, with those left out in the middle.
     fn finish(mut self, py: Python<'py>) -> PyResult<(Applied, Vec<Bound<'py, PyAny>>)> {
+        self.one_bound();
         let (name, (names, required)) = (self.what.name(), self.what.operands());
         let is_none = |o: &Option<Bound<'_, PyAny>>| o.as_ref().is_none_or(|o| o.is_none());
         while self.operands.len() > required && self.operands.last().is_some_and(is_none) {

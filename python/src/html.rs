@@ -148,14 +148,15 @@ impl Errors {
     fn text(&self, typed: &TypedProgram) -> String {
         let nodes: Vec<NodeView<'_>> = typed.nodes().collect();
         let mut text = format!("{}\n", self.result);
-        for i in self.order().into_iter().take(20) {
+        let order = self.order();
+        for &i in order.iter().take(20) {
             let Some(e) = &self.of[i] else { continue };
             let [median, largest] = e.in_result.unwrap_or(e.own);
             let (n, what) = (&nodes[i], nodes[i].label(|i| format!("%{i}")));
             text +=
                 &format!("  {:<8} {:<8} %{i} {what}, at {}{}\n", number(median), number(largest), n.location, e.notes);
         }
-        if self.order().is_empty() { text + "  no op or cast has an error\n" } else { text }
+        if order.is_empty() { text + "  no op or cast has an error\n" } else { text }
     }
 }
 

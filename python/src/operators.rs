@@ -32,6 +32,18 @@ fn reversed<'py>(x: &Bound<'py, Operators>, op: Op, y: &Bound<'py, PyAny>) -> Ma
     applied(x.py(), &Applied::Op(op, Attrs::default()), &[y.clone(), x.clone().into_any()])
 }
 
+/// `base ** exponent`; with a modulus, as `pow` of Python's integers takes one, it is refused.
+fn power<'py>(
+    base: &Bound<'py, PyAny>,
+    exponent: &Bound<'py, PyAny>,
+    modulus: Option<&Bound<'py, PyAny>>,
+) -> Made<'py> {
+    if modulus.is_some() {
+        return Err(PyTypeError::new_err("`pow` takes no modulus"));
+    }
+    applied(base.py(), &Applied::Op(Op::Pow, Attrs::default()), &[base.clone(), exponent.clone()])
+}
+
 fn unary<'py>(x: &Bound<'py, Operators>, op: Op) -> Made<'py> {
     applied(x.py(), &Applied::Op(op, Attrs::default()), &[x.clone().into_any()])
 }
@@ -151,17 +163,17 @@ impl Operators {
     fn __pow__<'py>(
         slf: &Bound<'py, Self>,
         other: &Bound<'py, PyAny>,
-        _modulo: Option<&Bound<'py, PyAny>>,
+        modulus: Option<&Bound<'py, PyAny>>,
     ) -> Made<'py> {
-        binary(slf, Op::Pow, other)
+        power(slf, other, modulus)
     }
 
     fn __rpow__<'py>(
         slf: &Bound<'py, Self>,
         other: &Bound<'py, PyAny>,
-        _modulo: Option<&Bound<'py, PyAny>>,
+        modulus: Option<&Bound<'py, PyAny>>,
     ) -> Made<'py> {
-        reversed(slf, Op::Pow, other)
+        power(other, slf, modulus)
     }
 
     fn __neg__<'py>(slf: &Bound<'py, Self>) -> Made<'py> {

@@ -11,7 +11,8 @@ use crate::dtypes;
 use crate::place::here;
 use crate::var::PyVar;
 
-/// A step of an optimizer: "sgd", "adam", "adamw", "adagrad", "rmsprop", "lion" or "ema", with the parameters and defaults of torch.optim.
+/// A step of an optimizer: "sgd", "adam", "adamw", "adagrad", "rmsprop", "lion" or "ema", with the parameters and defaults of torch.optim,
+/// on parameters of a float dtype, which is f32 where none is given. A keyword of another optimizer is a TypeError.
 ///
 /// >>> import castwise, numpy as np
 /// >>> step = castwise.Optimizer("sgd")
@@ -33,6 +34,39 @@ fn var(obj: &Bound<'_, PyAny>) -> PyResult<Var> {
 
 fn vars(obj: &Bound<'_, PyAny>) -> PyResult<Vec<Var>> {
     obj.try_iter()?.map(|v| var(&v?)).collect()
+}
+
+/// The optimizers, each with the keywords that it takes.
+const OPTIMIZERS: [(&str, &[&str]); 7] = [
+    ("sgd", &["momentum", "dampening", "nesterov", "weight_decay", "maximize"]),
+    ("adam", &["betas", "eps", "amsgrad", "weight_decay", "maximize"]),
+    ("adamw", &["betas", "eps", "amsgrad", "weight_decay", "maximize"]),
+    ("adagrad", &["eps", "lr_decay", "weight_decay", "maximize"]),
+    ("rmsprop", &["alpha", "eps", "centered", "momentum", "weight_decay", "maximize"]),
+    ("lion", &["betas", "weight_decay", "maximize"]),
+    ("ema", &["decay"]),
+];
+
+fn unknown(name: &str) -> PyErr {
+    let known = OPTIMIZERS.map(|(known, _)| known).join(", ");
+    PyValueError::new_err(format!("no optimizer {name:?}; there are {known}"))
+}
+
+/// Refuses keywords that are given and that an optimizer does not take.
+fn taken(name: &str, given: &[(&str, bool)]) -> PyResult<()> {
+    let (_, takes) = OPTIMIZERS.iter().find(|(known, _)| *known == name).ok_or_else(|| unknown(name))?;
+    match given.iter().find(|(keyword, given)| *given && !takes.contains(keyword)) {
+        Some((keyword, _)) => Err(PyTypeError::new_err(format!("{name} takes no {keyword}"))),
+        None => Ok(()),
+    }
+}
+
+fn sgd(momentum: f64, dampening: f64, nesterov: bool) -> PyResult<Optimizer> {
+    // PyTorch's condition.
+    if nesterov && (momentum <= 0.0 || dampening != 0.0) {
+        return Err(PyValueError::new_err("nesterov needs a momentum, and no dampening"));
+    }
+    Ok(Optimizer::Sgd { momentum, dampening, nesterov })
 }
 
 /// Values of the program that a value is of.
@@ -60,47 +94,68 @@ impl PyOptimizer {
 #[pymethods]
 impl PyOptimizer {
     #[new]
-    #[pyo3(signature = (name, dtype="float32", *, momentum=0.0, dampening=0.0, nesterov=false, betas=None, eps=None,
-        amsgrad=false, lr_decay=0.0, alpha=0.99, centered=false, decay=0.999, weight_decay=None, maximize=false))]
+    #[pyo3(signature = (name, dtype=None, *, momentum=None, dampening=None, nesterov=None, betas=None, eps=None,
+        amsgrad=None, lr_decay=None, alpha=None, centered=None, decay=None, weight_decay=None, maximize=None))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a Python call")]
     fn new(
         name: &str,
-        dtype: &str,
-        momentum: f64,
-        dampening: f64,
-        nesterov: bool,
+        dtype: Option<&Bound<'_, PyAny>>,
+        momentum: Option<f64>,
+        dampening: Option<f64>,
+        nesterov: Option<bool>,
         betas: Option<(f64, f64)>,
         eps: Option<f64>,
-        amsgrad: bool,
-        lr_decay: f64,
-        alpha: f64,
-        centered: bool,
-        decay: f64,
+        amsgrad: Option<bool>,
+        lr_decay: Option<f64>,
+        alpha: Option<f64>,
+        centered: Option<bool>,
+        decay: Option<f64>,
         weight_decay: Option<f64>,
-        maximize: bool,
+        maximize: Option<bool>,
     ) -> PyResult<PyOptimizer> {
+        let given = [
+            ("momentum", momentum.is_some()),
+            ("dampening", dampening.is_some()),
+            ("nesterov", nesterov.is_some()),
+            ("betas", betas.is_some()),
+            ("eps", eps.is_some()),
+            ("amsgrad", amsgrad.is_some()),
+            ("lr_decay", lr_decay.is_some()),
+            ("alpha", alpha.is_some()),
+            ("centered", centered.is_some()),
+            ("decay", decay.is_some()),
+            ("weight_decay", weight_decay.is_some()),
+            ("maximize", maximize.is_some()),
+        ];
+        taken(name, &given)?;
+        let momentum = momentum.unwrap_or(0.0);
         let eps = |default: f64| eps.unwrap_or(default);
         let optimizer = match name {
-            "sgd" => Optimizer::Sgd { momentum, dampening, nesterov },
+            "sgd" => sgd(momentum, dampening.unwrap_or(0.0), nesterov.unwrap_or(false))?,
             "adam" | "adamw" => Optimizer::Adam {
                 betas: betas.unwrap_or((0.9, 0.999)),
                 eps: eps(1e-8),
-                amsgrad,
+                amsgrad: amsgrad.unwrap_or(false),
                 decoupled: name == "adamw",
             },
-            "adagrad" => Optimizer::Adagrad { eps: eps(1e-10), lr_decay },
-            "rmsprop" => Optimizer::RmsProp { alpha, eps: eps(1e-8), centered, momentum },
+            "adagrad" => Optimizer::Adagrad { eps: eps(1e-10), lr_decay: lr_decay.unwrap_or(0.0) },
+            "rmsprop" => Optimizer::RmsProp {
+                alpha: alpha.unwrap_or(0.99),
+                eps: eps(1e-8),
+                centered: centered.unwrap_or(false),
+                momentum,
+            },
             "lion" => Optimizer::Lion { betas: betas.unwrap_or((0.9, 0.99)) },
-            "ema" => Optimizer::Ema { decay },
-            other => {
-                let known = "sgd, adam, adamw, adagrad, rmsprop, lion, ema";
-                return Err(PyValueError::new_err(format!("no optimizer {other:?}; there are {known}")));
-            }
+            "ema" => Optimizer::Ema { decay: decay.unwrap_or(0.999) },
+            other => return Err(unknown(other)),
         };
-        let known: Option<DType> = dtypes::named(dtype);
-        let dtype = known.ok_or_else(|| PyValueError::new_err(format!("no dtype {dtype:?}")))?;
+        let dtype = dtype.map_or(Ok(DType::F32), dtypes::of_object)?;
+        if !dtype.is_float() {
+            return Err(PyTypeError::new_err(format!("parameters are floats, not {dtype}")));
+        }
         let weight_decay = weight_decay.unwrap_or(if name == "adamw" { 0.01 } else { 0.0 });
-        Ok(PyOptimizer { step: Step::new(optimizer, dtype).weight_decay(weight_decay).maximize(maximize) })
+        let step = Step::new(optimizer, dtype).weight_decay(weight_decay).maximize(maximize.unwrap_or(false));
+        Ok(PyOptimizer { step })
     }
 
     /// The names of the states, all of the parameter's shape, which begin with 0.
@@ -174,9 +229,16 @@ impl PyOptimizer {
     }
 }
 
-fn first<'py>(gradients: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let first = gradients.try_iter()?.next();
-    first.unwrap_or_else(|| Err(PyValueError::new_err("there are no gradients")))
+/// What is raised where there are no gradients.
+fn none() -> PyErr {
+    PyValueError::new_err("there are no gradients")
+}
+
+/// The gradients, of which there is one at least, and the first one's handle. An iterable is read once: it may be a generator.
+fn read<'py>(gradients: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Vec<Var>)> {
+    let all = gradients.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+    let vars = all.iter().map(var).collect::<PyResult<_>>()?;
+    Ok((all.into_iter().next().ok_or_else(none)?, vars))
 }
 
 /// Gradients with their global norm limited, and that norm.
@@ -192,9 +254,8 @@ pub fn clip_by_norm<'py>(
     gradients: &Bound<'py, PyAny>,
     most: f64,
 ) -> PyResult<(Vec<Bound<'py, PyVar>>, Bound<'py, PyVar>)> {
-    let (beside, all) = (first(gradients)?, vars(gradients)?);
-    let made = with_location(here(py), || castwise::clip_by_norm(&all, most));
-    let (clipped, norm) = made.ok_or_else(|| PyValueError::new_err("there are no gradients"))?;
+    let (beside, all) = read(gradients)?;
+    let (clipped, norm) = with_location(here(py), || castwise::clip_by_norm(&all, most)).ok_or_else(none)?;
     Ok((handles(&beside, clipped)?, handle(&beside, norm)?))
 }
 
@@ -210,7 +271,7 @@ pub fn clip_by_value<'py>(
     gradients: &Bound<'py, PyAny>,
     most: f64,
 ) -> PyResult<Vec<Bound<'py, PyVar>>> {
-    let (beside, all) = (first(gradients)?, vars(gradients)?);
+    let (beside, all) = read(gradients)?;
     handles(&beside, with_location(here(py), || castwise::clip_by_value(&all, most)))
 }
 
@@ -222,8 +283,6 @@ pub fn clip_by_value<'py>(
 /// False
 #[pyfunction]
 pub fn all_finite<'py>(py: Python<'py>, gradients: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyVar>> {
-    let (beside, all) = (first(gradients)?, vars(gradients)?);
-    let made = with_location(here(py), || castwise::all_finite(&all));
-    let made = made.ok_or_else(|| PyValueError::new_err("there are no gradients"))?;
-    handle(&beside, made)
+    let (beside, all) = read(gradients)?;
+    handle(&beside, with_location(here(py), || castwise::all_finite(&all)).ok_or_else(none)?)
 }

@@ -266,6 +266,18 @@ impl PyProgram {
         Ok(PyProgram { program: self.program.with_rules(settings.rules) })
     }
 
+    /// The names of the placeholders, in order.
+    ///
+    /// >>> import castwise
+    /// >>> p = castwise.Program("torch")
+    /// >>> x = p.data("x", "f32", ["n"])
+    /// >>> p.names
+    /// ['x']
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.program.feed_names()
+    }
+
     /// The rules, with those of their settings that are on.
     ///
     /// >>> import castwise

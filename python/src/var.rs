@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::apply::applied;
+use crate::dtypes;
 use crate::errors::exception;
 use crate::functions::Applied;
 use crate::operators::{Made, Operators};
@@ -130,6 +131,17 @@ impl PyVar {
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.extents(py)?)
+    }
+
+    /// The value in another dtype, as PyTorch names a cast.
+    ///
+    /// >>> import castwise
+    /// >>> x = castwise.Program("torch").data("x", "bf16", ["n", 3])
+    /// >>> x.to("f32").dtype
+    /// 'f32'
+    fn to<'py>(slf: &Bound<'py, Self>, dtype: &Bound<'py, PyAny>) -> Made<'py> {
+        let attrs = Attrs::cast(dtypes::of_object(dtype)?);
+        applied(slf.py(), &Applied::Op(Op::Cast, attrs), &[slf.clone().into_any()])
     }
 
     /// The number of dims.

@@ -1,6 +1,7 @@
 """The backend of ``torch.compile``: results, strides and effects are those of ``backend="aot_eager"``."""
 
 import pathlib
+import re
 
 import pytest
 
@@ -16,6 +17,15 @@ pytestmark = [
 import castwise  # noqa: E402
 import castwise.torch as backend_module  # noqa: E402
 from castwise.torch import _graph, _lower, _text  # noqa: E402
+
+
+def test_blocks_of_the_page_run():
+    page = pathlib.Path(__file__).parents[2] / "docs" / "torch-backend.md"
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
+    names = {}
+    for block in blocks:
+        exec(compile(block, page.name, "exec"), names)  # noqa: S102
+    assert names["y"].dtype == torch.bfloat16 and names["y"].shape == (1 << 20,)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The Python blocks of the book's pages; those of docs/dask.md are in ``test_dask.py``."""
+"""The Python blocks of the book's pages; those of docs/dask.md and docs/torch-backend.md are in ``test_dask.py`` and ``test_backend.py``."""
 
 import doctest
 import pathlib
@@ -7,7 +7,9 @@ import re
 import pytest
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
-PAGES = ["tutorial/python.md", "from/numexpr.md"]
+PAGES = ["tutorial/python.md", "from/numexpr.md", "array-api.md"]
+#: Pages whose blocks other tests run.
+ELSEWHERE = {"dask.md", "torch-backend.md"}
 
 
 def blocks(page):
@@ -15,13 +17,18 @@ def blocks(page):
 
 
 def test_every_page_with_blocks_is_tested():
-    with_examples = {str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md") if ">>> " in "".join(blocks(p.relative_to(DOCS)))}
-    assert with_examples - {"dask.md"} == set(PAGES)
+    assert {str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md") if blocks(p.relative_to(DOCS))} == {*PAGES, *ELSEWHERE}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_run(page):
-    test = doctest.DocTestParser().get_doctest("\n".join(blocks(page)), {}, page, str(DOCS / page), 0)
-    runner = doctest.DocTestRunner()
-    runner.run(test)
-    assert len(test.examples) > 3 and not runner.failures
+    names = {}
+    for block in blocks(page):
+        if ">>> " not in block:
+            exec(compile(block, page, "exec"), names)  # noqa: S102
+            continue
+        test = doctest.DocTestParser().get_doctest(block, names, page, str(DOCS / page), 0)
+        runner = doctest.DocTestRunner()
+        runner.run(test, clear_globs=False)
+        assert test.examples and not runner.failures
+        names = test.globs

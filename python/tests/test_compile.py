@@ -90,6 +90,76 @@ def test_all_mistakes_with_lines():
     assert again.diagnostics == found and str(again) == str(e.value)
 
 
+def test_expressions_name_their_parts():
+    a, b = np.float32([3, 5]), np.float32([1, 2])
+    f = castwise.compile("t = a - b; t * t")
+    assert f.names == ["a", "b"] and f(a, b).tolist() == [4, 9]
+    assert castwise.evaluate("t = a - b; u = t * 2; t + u").tolist() == [6, 9]
+    assert castwise.NumExpr('"the part" = a + 1; clamp("the part" + e, min=0)').names == ["a", "e"]
+    assert castwise.compile("pi = a + 1; pi * 2")(a).tolist() == [8, 12]
+    assert "result f32" in castwise.explain("t = a - b; t * t", rules="torch", a="f32", b="bf16")
+    for text, mistake in [("t = a; t = b; t", "assigned already"), ("u = t; t = a; t + u", "no input `t`")]:
+        with pytest.raises(castwise.ProgramError, match=mistake):
+            castwise.compile(text)
+
+
+def test_carets_are_below_the_line_of_a_mistake():
+    with pytest.raises(castwise.ProgramError) as e:
+        castwise.compile("t = a;\n\"é\" + sqr(t)")
+    assert str(e.value).splitlines()[1:3] == ['    "é" + sqr(t)', "          ^^^"]
+
+
+def test_what_pytorch_and_numpy_users_write():
+    x = np.float32([[-1, 2], [3, -4]])
+    f = lambda x: (x.mean(-1), x.cumsum(0), x.amax((0, 1)), x.clamp(min=0), x.clamp(max=0), x.clamp(0), x.clip(-1, 1), x.to("f64"))  # noqa: E731
+    want = (x.mean(-1), x.cumsum(0), x.max(), np.maximum(x, 0), np.minimum(x, 0), np.maximum(x, 0), x.clip(-1, 1), x.astype("f8"))
+    for got, want in zip(castwise.compile(f, rules="torch")(x), want, strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+    assert castwise.mean(x, -1, keepdim=True).shape == castwise.mean(x, np.int64(1), keepdim=True).shape == (2, 1)
+    assert castwise.clamp(x, None, 1).tolist() == [[-1, 1], [1, -4]]
+    v = castwise.Program("torch").data("x", "f32", [2, 2])
+    for call, text in [
+        (lambda: v.mean(-1, dim=0), "twice"),
+        (lambda: v.mean(-1, True), "at most 2"),
+        (lambda: castwise.amax(x, np.array([0, 1])), "dims are integers, not a numpy.ndarray"),
+        (lambda: castwise.amax(v, v), "dims are integers, not a castwise.Var"),
+        (lambda: v.mean(True), "dims are integers, not a bool"),
+        (lambda: v.mean((0, 1.0)), "dims are integers, not a float"),
+        (lambda: v.clamp(), "3 operands"),
+        (lambda: v.clamp(1, min=2), "twice"),
+        (lambda: v.to("cuda"), "no dtype `cuda`"),
+        (lambda: pow(v, 2, 5), "`pow` takes no modulus"),
+        (lambda: pow(castwise.xp("numpy").ones(2), 2, 5), "`pow` takes no modulus"),
+        (lambda: v.__rpow__(2, 5), "`pow` takes no modulus"),
+    ]:
+        with pytest.raises(TypeError, match=text):
+            call()
+    assert (v**2).dtype == (2**v).dtype == "f32" and pow(v, 2, None).dtype == "f32"
+
+
+def test_a_program_refuses_arrays_that_it_does_not_name():
+    p = castwise.Program("torch")
+    x = p.data("x", "bf16", [4])
+    p.fetch(x * 0.7)
+    given = np.ones(4, np.float32).astype("bfloat16")
+    assert p.names == ["x"] and "random" not in castwise.explain(p, rules="torch", numeric=True, x=given)
+    for numeric in (False, True):
+        with pytest.raises(TypeError, match="no argument `y`; the names are x"):
+            castwise.explain(p, rules="torch", numeric=numeric, y=given)
+    with pytest.raises(TypeError, match="no argument `y`; the names are x"):
+        castwise.compare(p, "torch", "numpy", y=given)
+    for other in ("f32", 3.0, np.float32):
+        with pytest.raises(TypeError, match="the program declares `x`: it takes an array"):
+            castwise.explain(p, rules="torch", x=other)
+
+
+def test_scalar_types_declare_dtypes():
+    for dtype in (np.float32, np.dtype("f4"), "f32"):
+        assert "result f32[?0]" in castwise.explain("a + 0.7", rules="torch", a=dtype)
+        assert "random" in castwise.explain("a + 0.7", rules="torch", numeric=True, a=dtype)
+
+
 def test_mistakes_in_expressions_have_carets():
     with pytest.raises(castwise.ProgramError) as e:
         castwise.compile("a + sqr(b)")

@@ -74,6 +74,38 @@ def test_optimizers():
         step.update(x, g, [1.0, 2.0], numbers)
 
 
+def test_gradients_come_from_generators_too():
+    p = castwise.Program("torch")
+    given = [p.data(name, "float32", [1]) for name in "abc"]
+    clipped, norm = castwise.clip_by_norm((g for g in given), 100.0)
+    limited = castwise.clip_by_value((g for g in given), 2.5)
+    p.fetch(norm, castwise.all_finite(g for g in given), *clipped, *limited)
+    norm, fine, *rest = castwise.compile(p)(*(np.float32([n]) for n in (np.inf, 2, 3)))
+    assert norm == np.inf and not fine and len(rest) == 6 and rest[3:] == [2.5, 2, 2.5]
+    for call in (lambda g: castwise.clip_by_norm(g, 1.0), lambda g: castwise.clip_by_value(g, 1.0), castwise.all_finite):
+        with pytest.raises(ValueError, match="no gradients"):
+            call(iter([]))
+
+
+def test_optimizers_refuse_what_is_not_theirs():
+    for name, keyword, value in [
+        ("sgd", "betas", (0.9, 0.99)), ("adam", "momentum", 0.0), ("adamw", "nesterov", False), ("adagrad", "alpha", 0.5),
+        ("rmsprop", "amsgrad", True), ("lion", "eps", 1e-8), ("ema", "weight_decay", 0.1), ("ema", "maximize", True), ("sgd", "decay", 0.5),
+    ]:  # fmt: skip
+        with pytest.raises(TypeError, match=f"{name} takes no {keyword}"):
+            castwise.Optimizer(name, **{keyword: value})
+    for given in ({"nesterov": True}, {"nesterov": True, "momentum": 0.9, "dampening": 0.1}):
+        with pytest.raises(ValueError, match="nesterov"):
+            castwise.Optimizer("sgd", **given)
+    for dtype, text in [("i32", "floats, not i32"), (np.complex64, "floats, not c64"), ("nonsense", "no dtype `nonsense`")]:
+        with pytest.raises(TypeError, match=text):
+            castwise.Optimizer("adam", dtype)
+    for dtype in (np.float32, np.dtype("f8"), "bfloat16", ml_dtypes.bfloat16):
+        assert castwise.Optimizer("adam", dtype).states == ["exp_avg", "exp_avg_sq"]
+    assert castwise.Optimizer("sgd", momentum=0.9, nesterov=True).states == ["momentum_buffer"]
+    assert castwise.Optimizer("rmsprop", momentum=0.9, centered=True, maximize=True).states == ["square_avg", "grad_avg", "momentum_buffer"]
+
+
 def test_gradients_of_what_is_moved():
     p = castwise.Program("torch")
     x = p.data("x", "float32", [4])

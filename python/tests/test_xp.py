@@ -330,11 +330,48 @@ def test_what_is_refused():
         (lambda: xp.linalg, AttributeError, "matrices"),
         (lambda: xp.nonsense, AttributeError, "nonsense"),
         (lambda: castwise.compile("a + 1")(x), TypeError, "rules of its own"),
-        (lambda: hash({x: 1}) if False else len(xp.asarray(1)), TypeError, "no length"),
+        (lambda: len(xp.asarray(1)), TypeError, "no length"),
         (lambda: xp.sum(x, axis=7), castwise.Error, "dim"),
+        (lambda: xp.repeat(x, -1), ValueError, "negative"),
+        (lambda: xp.tile(x, (2, -1)), ValueError, "negative"),
+        (lambda: xp.broadcast_to(x, (-1, 2, 3)), ValueError, "negative"),
+        (lambda: xp.broadcast_to(x, (2, -1)), ValueError, "negative"),
+        (lambda: xp.broadcast_shapes((2,), (-1, 2)), ValueError, "negative"),
+        (lambda: xp.diff(x, n=-1), ValueError, "negative"),
     ]:
         with pytest.raises(error, match=text):
             call()
+
+
+#: Functions of the shape of an array, which are no ops.
+VIEWS = {
+    "broadcast_arrays": lambda xp, x: xp.broadcast_arrays(x),
+    "broadcast_to": lambda xp, x: xp.broadcast_to(x, (2, 2)),
+    "expand_dims": lambda xp, x: xp.expand_dims(x, axis=0),
+    "flip": lambda xp, x: xp.flip(x),
+    "matrix_transpose": lambda xp, x: xp.matrix_transpose(x),
+    "meshgrid": lambda xp, x: xp.meshgrid(x[0], x[0]),
+    "moveaxis": lambda xp, x: xp.moveaxis(x, 0, 1),
+    "permute_dims": lambda xp, x: xp.permute_dims(x, (1, 0)),
+    "reshape": lambda xp, x: xp.reshape(x, (4,)),
+    "squeeze": lambda xp, x: xp.squeeze(x[:1], axis=0),
+    "unstack": lambda xp, x: xp.unstack(x),
+    "roll": lambda xp, x: xp.roll(x, 1),
+    "tril": lambda xp, x: xp.tril(x),
+    "triu": lambda xp, x: xp.triu(x),
+    "full_like": lambda xp, x: xp.full_like(x, 7),
+    "zeros_like": lambda xp, x: xp.zeros_like(x),
+    "ones_like": lambda xp, x: xp.ones_like(x),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_take_arrays_of_their_namespace(name):
+    VIEWS[name](xp, xp.ones((2, 2)))
+    with pytest.raises(TypeError, match=f"{name} takes arrays of castwise.xp.*asarray"):
+        VIEWS[name](xp, np.ones((2, 2)))
+    with pytest.raises(TypeError, match=f"{name} of castwise.xp.* was given an array with the rules 'torch'"):
+        VIEWS[name](xp, castwise.xp("torch").ones((2, 2)))
 
 
 def test_the_table_of_the_docs_is_that_of_the_namespace():

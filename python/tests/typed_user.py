@@ -8,7 +8,7 @@ r = f(np.ones(2), np.ones(2))
 
 @castwise.compile(rules="torch")
 def g(x: castwise.Var, y: castwise.Var) -> castwise.Var:
-    return castwise.exp(x) * 0.5 + y.cast("f32")
+    return castwise.exp(x).clamp(min=0) * 0.5 + y.to("f32").mean(-1)
 
 p = castwise.Program("numpy")
 x = p.data("x", "f32", ["n"])

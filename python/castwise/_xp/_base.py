@@ -31,17 +31,19 @@ def shape_of(shape: Any) -> list[int]:
     return [operator.index(n) for n in shape] if isinstance(shape, (tuple, list)) else [operator.index(shape)]
 
 
+def count_of(n: Any, what: str) -> int:
+    """A number of times or elements, which is not negative."""
+    found = operator.index(n)
+    if found < 0:
+        raise ValueError(f"{what} is negative: {found}")
+    return found
+
+
 def axis_of(axis: int, ndim: int) -> int:
     at = operator.index(axis)
     if not -ndim <= at < ndim:
         raise ValueError(f"axis {at} is out of bounds for an array of {ndim} dims")
     return at % ndim
-
-
-def viewed(name: str, x: Array, *arguments: Any) -> Array:
-    """A function of NumPy's shape, which is one of views or ops."""
-    made: Array = function(name)(x, *arguments)
-    return made
 
 
 class Base:
@@ -98,6 +100,12 @@ class Base:
                 raise TypeError(f"{name} takes arrays of {self.__name__}, not a {type(x).__name__}: `asarray` makes them")
             if x.rules != self._rules:
                 raise TypeError(f"{name} of {self.__name__} was given an array with the rules {x.rules!r}")
+
+    def _viewed(self, name: str, x: Array, *arguments: Any) -> Array:
+        """A function of NumPy's shape, which is one of views or ops, of an array of this namespace."""
+        self._own(x, name=name)
+        made: Array = function(name)(x, *arguments)
+        return made
 
     def _default(self, value: Any) -> str:
         """The dtype of an array of Python numbers like this one."""

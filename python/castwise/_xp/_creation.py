@@ -151,7 +151,7 @@ class Creation(Shapes):
         >>> xp.full_like(xp.arange(2), 7)
         castwise.Array([7 7], i64, rules='numpy')
         """
-        return self.full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
+        return self._like(x, fill_value, dtype, device, "full_like")
 
     def zeros_like(self, x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
         """Zeros, with the shape and by default the dtype of another array.
@@ -160,7 +160,7 @@ class Creation(Shapes):
         >>> xp.zeros_like(xp.arange(2))
         castwise.Array([0 0], i64, rules='numpy')
         """
-        return self.full_like(x, 0, dtype=dtype, device=device)
+        return self._like(x, 0, dtype, device, "zeros_like")
 
     def ones_like(self, x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
         """Ones, with the shape and by default the dtype of another array.
@@ -169,7 +169,11 @@ class Creation(Shapes):
         >>> xp.ones_like(xp.arange(2))
         castwise.Array([1 1], i64, rules='numpy')
         """
-        return self.full_like(x, 1, dtype=dtype, device=device)
+        return self._like(x, 1, dtype, device, "ones_like")
+
+    def _like(self, x: Array, fill_value: Any, dtype: Any, device: Any, name: str) -> Array:
+        self._own(x, name=name)
+        return self.full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
 
     empty_like = zeros_like
 
@@ -223,7 +227,8 @@ class Creation(Shapes):
         >>> xp.tril(xp.ones((2, 2), dtype=xp.int8))[0]
         castwise.Array([1 0], i8, rules='numpy')
         """
-        return self._triangle(x, diagonal_of(x) <= k, "tril")
+        self._own(x, name="tril")
+        return self.where(diagonal_of(x) <= k, x, self.zeros((), dtype=x.dtype))  # type: ignore[no-any-return]
 
     def triu(self, x: Array, /, *, k: int = 0) -> Array:
         """The elements on the diagonal ``k`` and above; zeros below.
@@ -233,11 +238,8 @@ class Creation(Shapes):
         castwise.Array([[1 1]
                         [0 1]], i8, rules='numpy')
         """
-        return self._triangle(x, diagonal_of(x) >= k, "triu")
-
-    def _triangle(self, x: Array, mask: Array, name: str) -> Array:
-        self._own(x, name=name)
-        return self.where(mask, x, self.zeros((), dtype=x.dtype))  # type: ignore[no-any-return]
+        self._own(x, name="triu")
+        return self.where(diagonal_of(x) >= k, x, self.zeros((), dtype=x.dtype))  # type: ignore[no-any-return]
 
     def meshgrid(self, *arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
         """Arrays of one dim each as arrays of all of them, for all pairs of their elements.
@@ -248,6 +250,8 @@ class Creation(Shapes):
         """
         if indexing not in ("xy", "ij"):
             raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}")
+        if arrays:
+            self._own(*arrays, name="meshgrid")
         n = len(arrays)
         places = list(range(n))
         if indexing == "xy" and n > 1:

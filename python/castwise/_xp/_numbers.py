@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Array
-from ._base import axis_of, viewed
+from ._base import axis_of, count_of
 from ._creation import Creation
 
 
@@ -21,8 +21,7 @@ class Numbers(Creation):
         >>> xp.clip(xp.arange(4), 1, 2)
         castwise.Array([1 1 2 2], i64, rules='numpy')
         """
-        self._own(x, name="clip")
-        return viewed("clip", x, min, max)
+        return self._viewed("clip", x, min, max)
 
     def signbit(self, x: Array, /) -> Array:
         """Whether floats have a minus sign, zeros and NaNs too.
@@ -220,9 +219,10 @@ class Numbers(Creation):
         castwise.Array([3 5], i64, rules='numpy')
         """
         self._own(x, name="diff")
+        times = count_of(n, "the number of differences")
         parts = [part for part in (prepend, x, append) if part is not None]
-        moved = viewed("moveaxis", self.concat(parts, axis=axis) if len(parts) > 1 else x, axis, 0)
-        for _ in range(n):
+        moved = self._viewed("moveaxis", self.concat(parts, axis=axis) if len(parts) > 1 else x, axis, 0)
+        for _ in range(times):
             less = self.logical_xor if moved.dtype == "bool" else operator.sub
             moved = less(moved[1:], moved[:-1])
-        return viewed("moveaxis", moved, 0, axis)
+        return self._viewed("moveaxis", moved, 0, axis)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Sequence
 
 from .. import _core
 from .._core import Array
-from ._base import axis_of, shape_of, viewed
+from ._base import axis_of, count_of, shape_of
 from ._dtypes import Dtypes
 
 
@@ -22,7 +21,7 @@ class Shapes(Dtypes):
         """
         found: list[int] = []
         for shape in shapes:
-            given = [1] * (len(found) - len(shape)) + list(shape)
+            given = [1] * (len(found) - len(shape)) + [count_of(n, "an extent") for n in shape]
             found = [1] * (len(given) - len(found)) + found
             for at, n in enumerate(given):
                 if n != found[at] and 1 not in (n, found[at]):
@@ -37,6 +36,8 @@ class Shapes(Dtypes):
         >>> [x.shape for x in xp.broadcast_arrays(xp.ones((2, 1)), xp.ones(3))]
         [(2, 3), (2, 3)]
         """
+        if arrays:
+            self._own(*arrays, name="broadcast_arrays")
         shape = self.broadcast_shapes(*(x.shape for x in arrays))
         return tuple(x.expand(*shape) for x in arrays)
 
@@ -47,6 +48,7 @@ class Shapes(Dtypes):
         >>> xp.broadcast_to(xp.ones(3), (2, 3)).shape
         (2, 3)
         """
+        self._own(x, name="broadcast_to")
         if self.broadcast_shapes(x.shape, shape) != tuple(shape):
             raise ValueError(f"the shape {x.shape} does not broadcast to {tuple(shape)}")
         return x.expand(*shape)
@@ -58,7 +60,7 @@ class Shapes(Dtypes):
         >>> xp.expand_dims(xp.ones(3), axis=1).shape
         (3, 1)
         """
-        return viewed("expand_dims", x, axis)
+        return self._viewed("expand_dims", x, axis)
 
     def flip(self, x: Array, /, *, axis: Any = None) -> Array:
         """An array with dims reversed; all without an axis.
@@ -67,7 +69,7 @@ class Shapes(Dtypes):
         >>> xp.flip(xp.arange(3))
         castwise.Array([2 1 0], i64, rules='numpy')
         """
-        return viewed("flip", x, axis)
+        return self._viewed("flip", x, axis)
 
     def matrix_transpose(self, x: Array, /) -> Array:
         """An array with its last two dims swapped.
@@ -76,6 +78,7 @@ class Shapes(Dtypes):
         >>> xp.matrix_transpose(xp.ones((2, 3))).shape
         (3, 2)
         """
+        self._own(x, name="matrix_transpose")
         return x.mT
 
     def moveaxis(self, x: Array, source: Any, destination: Any, /) -> Array:
@@ -85,7 +88,7 @@ class Shapes(Dtypes):
         >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
         (3, 4, 2)
         """
-        return viewed("moveaxis", x, source, destination)
+        return self._viewed("moveaxis", x, source, destination)
 
     def permute_dims(self, x: Array, /, axes: Sequence[int]) -> Array:
         """An array with its dims in another order.
@@ -94,7 +97,7 @@ class Shapes(Dtypes):
         >>> xp.permute_dims(xp.ones((2, 3)), (1, 0)).shape
         (3, 2)
         """
-        return viewed("permute_dims", x, axes)
+        return self._viewed("permute_dims", x, axes)
 
     def reshape(self, x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
         """The elements in row-major order under another shape, in which one extent may be -1.
@@ -103,6 +106,7 @@ class Shapes(Dtypes):
         >>> xp.reshape(xp.arange(4), (2, -1)).shape
         (2, 2)
         """
+        self._own(x, name="reshape")
         return x.reshape(*shape_of(shape))
 
     def squeeze(self, x: Array, /, axis: Any) -> Array:
@@ -112,7 +116,7 @@ class Shapes(Dtypes):
         >>> xp.squeeze(xp.ones((1, 3)), axis=0).shape
         (3,)
         """
-        return viewed("squeeze", x, axis)
+        return self._viewed("squeeze", x, axis)
 
     def unstack(self, x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
         """The parts of an array along a dim, without it.
@@ -121,7 +125,8 @@ class Shapes(Dtypes):
         >>> len(xp.unstack(xp.ones((2, 3))))
         2
         """
-        moved = viewed("moveaxis", x, axis, 0)
+        self._own(x, name="unstack")
+        moved = self._viewed("moveaxis", x, axis, 0)
         return tuple(moved[i] for i in range(moved.shape[0]))
 
     def concat(self, arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
@@ -163,9 +168,9 @@ class Shapes(Dtypes):
             raise TypeError("repeat takes an integer: with an array the shape of the result depends on values")
         if axis is None:
             x, axis = x.reshape(-1), 0
-        axis, shape = axis_of(axis, x.ndim), list(x.shape)
-        wide = x.unsqueeze(axis + 1).expand(*shape[: axis + 1], operator.index(repeats), *shape[axis + 1 :])
-        return wide.reshape(*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :])
+        axis, shape, times = axis_of(axis, x.ndim), list(x.shape), count_of(repeats, "the number of repeats")
+        wide = x.unsqueeze(axis + 1).expand(*shape[: axis + 1], times, *shape[axis + 1 :])
+        return wide.reshape(*shape[:axis], shape[axis] * times, *shape[axis + 1 :])
 
     def tile(self, x: Array, repetitions: Any, /) -> Array:
         """An array repeated as a whole, along each dim.
@@ -175,7 +180,7 @@ class Shapes(Dtypes):
         castwise.Array([0 1 0 1], i64, rules='numpy')
         """
         self._own(x, name="tile")
-        times = shape_of(repetitions)
+        times = [count_of(n, "a number of repetitions") for n in shape_of(repetitions)]
         times = [1] * (x.ndim - len(times)) + times
         shape = [1] * (len(times) - x.ndim) + list(x.shape)
         pairs = [n for extent in shape for n in (1, extent)]
@@ -197,8 +202,8 @@ class Shapes(Dtypes):
         if len(axes) != len(shifts):
             raise ValueError("there are as many shifts as axes")
         for at, by in zip(axes, shifts):
-            moved = viewed("moveaxis", x, at, 0)
+            moved = self._viewed("moveaxis", x, at, 0)
             by = by % moved.shape[0] if moved.shape[0] else 0
             if by:
-                x = viewed("moveaxis", self.concat([moved[-by:], moved[:-by]]), 0, at)
+                x = self._viewed("moveaxis", self.concat([moved[-by:], moved[:-by]]), 0, at)
         return x

@@ -1,19 +1,20 @@
-//! Error messages for mistakes in expressions, with a correction or the likely name in the help text.
+//! Error messages for mistakes in expressions, with a correction or the likely name in the help text, and what else callers ask of a text.
 //!
 //! Guarantees: names are escaped and truncated, and a suggested name exists. Does not: find mistakes.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::callee::{Callee, EXTREMES};
 use super::lex::{Lexer, Span, Token};
 use super::mistakes::{assigns, usage, wrong_arity};
-use super::{Applied, Frame, Known, Parser, Step, Term, Value};
+use super::{Applied, Frame, Known, Parser, Step, Term, Value, parse_expression};
 use crate::base::blocks::BlockSize;
 use crate::base::composite::Composite;
 use crate::base::dtype::DType;
-use crate::base::error::{Diagnostic, DiagnosticKind, nearest, shown};
+use crate::base::error::{Diagnostic, DiagnosticKind, Result, nearest, shown};
 use crate::base::generator::Generator;
-use crate::base::limits::{Limits, MAX_EXPRESSION};
+use crate::base::limits::{Limit, Limits, MAX_EXPRESSION};
 use crate::graph::program::Program;
 use crate::graph::var::{Graph, Mode, Operand};
 use crate::ops::{Op, Registry};
@@ -188,4 +189,66 @@ pub fn statements(text: &str) -> Option<Vec<Range<usize>>> {
         }
         value.get_or_insert(span.start as usize..0).end = span.end as usize;
     }
+}
+
+/// The names of an expression's inputs, in the order in which they first occur; names that the expression assigns are not among them.
+/// `pi` and `e` are, since inputs may have these names. Errors: those of [`parse_expression`].
+///
+/// ```
+/// use castwise::expr::input_names;
+/// assert_eq!(input_names("t = a - b; scale * t * t")?, ["a", "b", "scale"]);
+/// assert!(input_names("t = a").is_err());
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub fn input_names(text: &str) -> Result<Vec<String>> {
+    Limits::new().allow(Limit::Expression, text.len())?;
+    let (assigned, mut names) = (assigned(text), Vec::new());
+    // Every other name is taken for a placeholder of a program that is thrown away.
+    let program = Program::new(Rules::default());
+    let read = parse_expression::<Graph>(text, |name| {
+        (!assigned.contains(name)).then(|| {
+            names.push(name.to_string());
+            program.data(name, DType::F32, ())
+        })
+    });
+    read.map(|_| names)
+}
+
+/// The names that an expression gives to its parts, up to its first mistake.
+fn assigned(text: &str) -> HashSet<String> {
+    let (mut lexer, mut depth) = (Lexer::new(text), 0usize);
+    let (mut all, mut last) = (HashSet::new(), None);
+    while let Ok((token, _)) = lexer.next() {
+        match &token {
+            Token::End => break,
+            Token::Assign if depth == 0 => all.extend(last.take()),
+            Token::Open => depth += 1,
+            Token::Close => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        last = match token {
+            Token::Name(name) => Some(name.to_string()),
+            Token::Quoted(name) => Some(name.into_owned()),
+            _ => None,
+        };
+    }
+    all
+}
+
+/// The first line of a byte range of a text, and carets below the part of the range that is in it, each after a line break and four
+/// spaces; empty if the range begins outside of the text.
+///
+/// ```
+/// use castwise::expr::marked;
+/// assert_eq!(marked("a + sqr(b)", 4..7), "\n    a + sqr(b)\n        ^^^");
+/// assert_eq!(marked("a\nbc", 3..9), "\n    bc\n     ^");
+/// assert_eq!(marked("a", 5..6), "");
+/// ```
+pub fn marked(text: &str, range: Range<usize>) -> String {
+    let Some(before) = text.get(..range.start) else { return String::new() };
+    let first = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = text[first..].lines().next().unwrap_or_default();
+    let indent = before[first..].chars().count();
+    let width = text.get(range.start..range.end.min(first + line.len())).map_or(1, |s| s.chars().count()).max(1);
+    format!("\n    {line}\n    {}{}", " ".repeat(indent), "^".repeat(width))
 }

@@ -42,7 +42,7 @@ mod mistakes;
 mod operators;
 
 use callee::Callee;
-pub use help::{application, operand_ranges, statements};
+pub use help::{application, input_names, marked, operand_ranges, statements};
 use keywords::Call;
 use lex::{Lexer, Span, Symbol, Token};
 

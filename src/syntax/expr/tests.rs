@@ -445,3 +445,27 @@ fn no_text_panics() {
         }
     }
 }
+
+#[test]
+fn names_are_those_of_inputs() {
+    let of = |text: &str| input_names(text).map_err(|e| e.to_string());
+    assert_eq!(of("b + a * b").unwrap(), ["b", "a"]);
+    assert_eq!(of("t = a - b; u = t * c; t + u").unwrap(), ["a", "b", "c"]);
+    assert_eq!(of(r#""a part" = a + pi; clamp("a part", min=min)"#).unwrap(), ["a", "pi", "min"]);
+    assert_eq!(of("pi = a + 1; pi * 2").unwrap(), ["a"]);
+    for (text, mistake) in [("u = t; t = a; t + u", "no input `t`"), ("t = a", "t"), ("a +", "ends where an operand")] {
+        assert!(of(text).unwrap_err().contains(mistake), "{text}");
+    }
+    assert!(input_names(&"a".repeat(MAX_EXPRESSION + 1)).is_err());
+}
+
+#[test]
+fn carets_are_below_the_part_of_a_range_in_its_first_line() {
+    assert_eq!(marked("é + sqr(b)", 5..8), "\n    é + sqr(b)\n        ^^^");
+    assert_eq!(marked("a;\r\n  b + c", 6..99), "\n      b + c\n      ^^^^^");
+    assert_eq!(marked("a\nb", 1..2), "\n    a\n     ^");
+    assert_eq!(marked("", 0..0), "\n    \n    ^");
+    for outside in [1..1, 3..4] {
+        assert_eq!(marked("é", outside), "");
+    }
+}
