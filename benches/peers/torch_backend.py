@@ -3,7 +3,7 @@
     python benches/peers/torch_backend.py [--threads 1,2] [--sizes 4096,4194304] [--adamw 16777216] [--rounds 7]
 
 Run by a Python that has PyTorch and castwise. A workload runs in a process of its own for each number of threads.
-Contenders are timed in turns; a figure is the median of all turns. The first call is that of a fresh function, after
+Contenders are timed in turns, each after a pause and a call that is not timed; a figure is the median of all turns. The first call is that of a fresh function, after
 each compiler has compiled another one. inductor needs g++, and its caches are off.
 """
 
@@ -87,6 +87,9 @@ def turns(calls, rounds):
     taken = {name: [] for name in calls}
     for _ in range(rounds):
         for name, f in calls.items():
+            # The threads of OpenMP spin for milliseconds after a call; they would take a core from the next contender.
+            time.sleep(0.05)
+            f()
             taken[name].append(timed(f, repeats[name], clock))
     return {name: statistics.median(t) for name, t in taken.items()}
 
