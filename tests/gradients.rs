@@ -396,6 +396,21 @@ fn dims_that_turn_out_to_be_one_are_summed() {
     }
 }
 
+/// No feed is read, but its extents are needed: such a value is no constant.
+#[test]
+fn gradients_that_depend_on_dims_alone() {
+    for dims in [[None, None], [Some(2), None], [Some(2), Some(3)]] {
+        let p = Program::new(Rules::Torch);
+        let x = p.data("x", DType::F32, dims);
+        let losses = [(-(&x * 3.0)).sum(), (&x / 2.0 + 1.0).over([0]).sum().sum(), (&x - 1.0).mean() * 12.0];
+        let made = losses.map(|loss| p.gradients(&[&loss], &[&x], &[]).unwrap().remove(0));
+        let again = Tensor::full([2, 3], 0.5f32).unwrap();
+        for (got, want) in run(&p, &[("x", again)], &made.iter().collect::<Vec<_>>()).iter().zip([-3.0f32, 0.5, 2.0]) {
+            assert_eq!((got.shape(), got.to_vec::<f32>().unwrap()), (&[2, 3][..], vec![want; 6]));
+        }
+    }
+}
+
 #[test]
 fn what_no_loss_depends_on_has_zeros() {
     let p = Program::new(Rules::Torch);

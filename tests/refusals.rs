@@ -175,3 +175,16 @@ fn the_first_op_of_one_kernel_is_the_error() {
         assert!(e.contains("steps:1"), "{e}");
     }
 }
+
+/// Constants are folded without feeds, so no dynamic dim of the program is known.
+#[test]
+fn constants_beside_dynamic_dims_refuse_too() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::I64, [None]);
+    let [three, zero] = [[3i64, 4], [1, 0]].map(|v| p.constant(Tensor::from(v)));
+    let y = at(2, || (&three + 1).floor_divide(&zero)) + &x;
+    for executor in [Executor::new(), Executor::builder().without(Pass::Folding).build()] {
+        let e = executor.run(&p, feeds! { "x" => Tensor::from([1i64, 2]) }, [&y]).unwrap_err();
+        assert!(matches!(e, Error::DivisionByZero { .. }) && e.to_string().contains("steps:2"), "{e}");
+    }
+}

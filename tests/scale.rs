@@ -36,6 +36,24 @@ fn a_million_nodes_need_no_recursion() {
 }
 
 #[test]
+fn a_million_nodes_are_differentiated_without_recursion() {
+    on_a_small_stack(|| {
+        let p = Program::new(Rules::Torch);
+        let x = p.data("x", DType::F32, [None]);
+        let mut y = x.clone();
+        for i in 0..1_000_000 {
+            y = if i % 2 == 0 { &y + 1.0 } else { -&y };
+        }
+        let before = p.len();
+        let gradient = p.gradients(&[&y.sum()], &[&x], &[]).unwrap().remove(0);
+        assert!(before > 1_000_000 && p.len() > before + 500_000);
+        let t = Tensor::from_slice(&[0.5f32, -3.0], [2]).unwrap();
+        let out = Executor::builder().threads(1).build().run(&p, feeds! { "x" => t }, [&gradient]).unwrap();
+        assert_eq!(out[0].to_vec::<f32>().unwrap(), [1.0; 2]);
+    });
+}
+
+#[test]
 fn a_wide_program_with_many_results_is_one_kernel() {
     let p = Program::new(Rules::Torch);
     let x = p.data("x", DType::F32, [100]);

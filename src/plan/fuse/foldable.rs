@@ -53,9 +53,7 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
             }
             TypedKind::Constant(_) => true,
             // What is only like a feed may have its dims.
-            TypedKind::Indexed { .. } if typed.shape_of(i as NodeId).iter().any(|d| matches!(d, SymDim::Sym(_))) => {
-                false
-            }
+            _ if typed.shape_of(i as NodeId).iter().any(|d| matches!(d, SymDim::Sym(_))) => false,
             _ => n.inputs().all(|a| constant[a as usize]),
         };
     }

@@ -63,7 +63,12 @@ fn first_refusal(plan: &Plan, run: &Run<'_>, met: Error) -> Error {
 fn one_by_one(fused: &Plan, run: &Run<'_>) -> Result<()> {
     let passes = Passes::default().without(Pass::Fusion).without(Pass::Rows).without(Pass::Recomputing);
     let typed = &fused.typed;
-    let mut apart = plan(typed, &fused.asked, &HashMap::new(), &pattern(typed, run.dyn_dims), passes)?;
+    // Constants are computed without feeds, which tell the dynamic dims: none of theirs is dynamic.
+    let pattern = match run.dyn_dims {
+        [] => vec![false; typed.dyn_dims.len()],
+        known => pattern(typed, known),
+    };
+    let mut apart = plan(typed, &fused.asked, &HashMap::new(), &pattern, passes)?;
     apart.needs_elements.clone_from(&fused.needs_elements);
     let Run { feeds, dyn_dims, threads, pool, stop, ref memory, part } = *run;
     let alone = Run { feeds, dyn_dims, threads, pool, stop, memory: memory.anew(), part };
