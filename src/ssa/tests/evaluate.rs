@@ -139,38 +139,33 @@ fn int<T: Int<Mask = bool>>(prim: Prim, a: T, b: T) -> Outcome<T> {
             let width = (0..=64).take_while(|w| T::truth(T::shift_left(a.c(1), a.c(*w)))).count() as u8;
             T::shift_right(a, places(n)) & !T::shift_left(!a.c(0), places(width - n))
         }
-        Prim::Compare(p) => {
-            return Err(match p {
-                Predicate::Equal => T::eq(a, b),
-                Predicate::NotEqual => T::ne(a, b),
-                Predicate::Less => T::lt(a, b),
-                Predicate::LessEqual => T::le(a, b),
-                Predicate::Greater => T::gt(a, b),
-                Predicate::GreaterEqual => T::ge(a, b),
-                _ => panic!("{prim:?} of integers"),
-            });
-        }
+        Prim::Compare(p) => return Err(holds(p, [T::eq(a, b), T::lt(a, b), T::gt(a, b)])),
         Prim::Test => return Err(T::truth(a & b)),
         Prim::TestNot => return Err(!T::truth(a & b)),
         _ => panic!("{prim:?} of integers"),
     })
 }
 
-fn compare<T: Real<Mask = bool>>(p: Predicate, a: T, b: T) -> bool {
+/// A comparison of numbers of which the first is equal to, less or greater than the second; none of them if one is a NaN.
+fn holds(p: Predicate, [equal, less, greater]: [bool; 3]) -> bool {
     match p {
-        Predicate::Equal => T::eq(a, b),
-        Predicate::NotEqual => T::ne(a, b),
-        Predicate::Less => T::lt(a, b),
-        Predicate::LessEqual => T::le(a, b),
-        Predicate::Greater => T::gt(a, b),
-        Predicate::GreaterEqual => T::ge(a, b),
-        Predicate::NotLess => !T::lt(a, b),
-        Predicate::NotLessEqual => !T::le(a, b),
-        Predicate::NotGreater => !T::gt(a, b),
-        Predicate::NotGreaterEqual => !T::ge(a, b),
-        Predicate::Ordered => !T::unordered(a, b),
-        Predicate::Unordered => T::unordered(a, b),
+        Predicate::Equal => equal,
+        Predicate::NotEqual => !equal,
+        Predicate::Less => less,
+        Predicate::LessEqual => less || equal,
+        Predicate::Greater => greater,
+        Predicate::GreaterEqual => greater || equal,
+        Predicate::NotLess => !less,
+        Predicate::NotLessEqual => !(less || equal),
+        Predicate::NotGreater => !greater,
+        Predicate::NotGreaterEqual => !(greater || equal),
+        Predicate::Ordered => equal || less || greater,
+        Predicate::Unordered => !(equal || less || greater),
     }
+}
+
+fn compare<T: Real<Mask = bool>>(p: Predicate, a: T, b: T) -> bool {
+    holds(p, [T::eq(a, b), T::lt(a, b), T::gt(a, b)])
 }
 
 fn float<T: Real<Mask = bool> + Lane<Num = T, Mask = bool>>(prim: Prim, args: &[T]) -> Outcome<T> {
