@@ -20,9 +20,15 @@ pub(crate) const fn row_words(slots: usize) -> [usize; 2] {
     [2 * slots, 2 * slots + 1]
 }
 
+/// The position of the word with the bits of an element's index that say to which partial sum it is added: those of
+/// `LANES - 1`, or all, if each column has its own. Only segments that can accumulate read it.
+pub(crate) const fn lane_bits(slots: usize) -> usize {
+    row_words(slots)[1] + 1
+}
+
 /// The number of words of a table for so many slots.
 pub(crate) const fn table_size(slots: usize) -> usize {
-    row_words(slots)[1] + 1
+    lane_bits(slots) + 1
 }
 
 /// A number as a word of the table.
@@ -34,8 +40,8 @@ pub(crate) const fn word(n: usize) -> *mut u8 {
 /// The caller issues the store fence that makes them visible to other threads.
 pub(crate) const STREAM: usize = 1 << (usize::BITS - 1);
 
-/// Flag in the number of elements: values that the segment can accumulate are added to the lanes at the start of their tile
-/// instead of being stored to the tile.
+/// Flag in the number of elements: values that the segment can accumulate are added to the partial sums at the start of their tile
+/// instead of being stored to the tile (see [`lane_bits`]).
 pub(crate) const ADD: usize = 1 << (usize::BITS - 2);
 
 /// Flag in the number of elements, beside one of the others: operands are prefetched some way ahead, as what follows the last

@@ -2,8 +2,8 @@
 //! for the remainder, the elements after the last whole vector.
 //!
 //! Guarantees: takes any number of elements from 1 up. With the bit [`STREAM`] another loop runs, whose stores of results are
-//! non-temporal (the caller issues the fence); with the bit [`ADD`] a third one, which accumulates values into the lanes of
-//! partial sums. Both prefetch operands, farther ahead with the bit [`AHEAD`]. If the schedule walks rows, the function continues
+//! non-temporal (the caller issues the fence); with the bit [`ADD`] a third one, which accumulates values into partial
+//! sums. Both prefetch operands, farther ahead with the bit [`AHEAD`]. If the schedule walks rows, the function continues
 //! with the rows that the table describes after its pointers. Callee-saved registers are restored as System V requires; a large
 //! stack frame is probed page by page. Slots that are written
 //! must not overlap slots that are read, but be the same elements where `AccessOrder` says that they are read first. Does not: select
@@ -19,10 +19,9 @@ use super::asm::{
 use super::instructions as ins;
 use super::ir::{Constant, NONE};
 use super::isa::Isa;
-use crate::backend::abi::{ADD, AHEAD, STREAM, row_words};
+use crate::backend::abi::{ADD, AHEAD, STREAM, lane_bits, row_words};
 use crate::backend::listing::{Mark, Purpose};
 use crate::base::dtype::DType;
-use crate::kernels::reduce::LANES;
 use crate::plan::schedule::SlotId;
 
 /// The table of pointers (first argument), the number of elements (second argument), the index of the current element.
@@ -72,8 +71,10 @@ pub(super) struct AllocatedSegment<'a> {
     pub(super) results: &'a [SlotId],
     /// The slots of values that can be accumulated.
     pub(super) sums: &'a [(SlotId, DType)],
-    /// If the function walks rows: the slots whose pointers move from row to row, and the number of all slots.
-    pub(super) rows: Option<&'a (Vec<SlotId>, usize)>,
+    /// The number of all slots.
+    pub(super) slots: usize,
+    /// If the function walks rows: the slots whose pointers move from row to row.
+    pub(super) rows: Option<&'a [SlotId]>,
 }
 
 pub(super) struct Writer<'a> {
@@ -288,9 +289,9 @@ impl Writer<'_> {
 
     /// Continues with the next row if there is one; returns the jump that is taken if there is none.
     fn next_row(&mut self, row: usize) -> Option<usize> {
-        let (moving, slots) = self.segment.rows?;
+        let (moving, slots) = (self.segment.rows?, self.segment.slots);
         let word = |i: usize| Address::at(TABLE, i as i64 * 8);
-        let [count, rows] = row_words(*slots).map(word);
+        let [count, rows] = row_words(slots).map(word);
         self.asm.alu(Cmp, rows, 2);
         let last = self.asm.jump(Condition::Below);
         self.asm.alu(Sub, rows, 1);
@@ -393,7 +394,8 @@ impl Writer<'_> {
             self.asm.lea(LANE_INDEX, Address::at(INDEX, 0).indexed(INDEX, 1));
         } else if kind.accumulates() {
             self.asm.load(LANE_INDEX, INDEX);
-            self.asm.alu(And, LANE_INDEX, LANES as i32 - 1);
+            let bits = lane_bits(self.segment.slots) as i64;
+            self.asm.alu_with(And, LANE_INDEX, Address::at(TABLE, 8 * bits));
         }
         let steps = self.marks.as_ref().map(|_| allocated.steps());
         for (i, m) in allocated.body.iter().enumerate() {

@@ -34,8 +34,10 @@ pub(super) struct SlotKinds {
     results: Vec<SlotId>,
     /// Values that segments can accumulate, and their dtypes.
     sums: Vec<(SlotId, DType)>,
-    /// If the segment walks rows: the slots that move from row to row, and the number of all slots.
-    rows: Option<(Vec<SlotId>, usize)>,
+    /// The number of all slots.
+    count: usize,
+    /// If the segment walks rows: the slots that move from row to row.
+    rows: Option<Vec<SlotId>>,
 }
 
 impl SlotKinds {
@@ -50,7 +52,8 @@ impl SlotKinds {
             operands: slots(|s| matches!(s, Slot::Input(_))),
             results: slots(|s| matches!(s, Slot::Output(_))),
             sums: sums.map(|((_, v), f)| (f.slot, kernel.value(*v).dtype)).collect(),
-            rows: schedule.walks_rows.then(|| (slots(|s| !matches!(s, Slot::Const(_))), schedule.slots.len())),
+            count: schedule.slots.len(),
+            rows: schedule.walks_rows.then(|| slots(|s| !matches!(s, Slot::Const(_)))),
         }
     }
 }
@@ -187,7 +190,8 @@ impl<'a> SegmentCode<'a> {
             prefetch_distance: self.prefetch_distance,
             results: &self.slots.results,
             sums: &self.slots.sums,
-            rows: self.slots.rows.as_ref(),
+            slots: self.slots.count,
+            rows: self.slots.rows.as_deref(),
         };
         emit::function(&segment, marked)
     }

@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::{CALL_SLOTS, Prefetch, RowFold, StackedGroups, Strategy, Walk};
+use super::{CALL_SLOTS, ColumnGroups, Prefetch, RowFold, StackedGroups, Strategy, Walk};
 use crate::kernels::num::IntFn;
 use crate::kernels::reduce::{LANES, side_by_side};
 use crate::plan::geometry::{Access, Fold, Geometry, OperandAccess};
@@ -66,12 +66,18 @@ impl Chooser<'_> {
         match self.geometry.fold {
             Some(Fold::Rows(length)) if length < self.geometry.inner => RowFold::Short { length },
             Some(Fold::Rows(_)) if self.reduces_in_place() => RowFold::InPlace,
-            Some(Fold::Rows(_)) if self.multiple == 1 && self.schedule.folds.iter().any(|f| f.is_sum) => {
+            Some(Fold::Rows(_)) if self.adds_sums() => {
                 RowFold::Sums { contiguous: self.contiguous(self.schedule.walks_rows) }
             }
             Some(Fold::Rows(_)) => RowFold::Lanes { contiguous: self.contiguous(false) },
+            Some(Fold::Columns(_)) if self.adds_sums() => RowFold::Sums { contiguous: None },
             None | Some(Fold::Columns(_) | Fold::Stacked { .. }) => RowFold::None,
         }
+    }
+
+    /// Whether segments can add something that is reduced.
+    fn adds_sums(&self) -> bool {
+        self.multiple == 1 && self.schedule.folds.iter().any(|f| f.is_sum)
     }
 
     /// Whether everything that is reduced is an operand in place.
@@ -142,7 +148,7 @@ impl Chooser<'_> {
     fn walk(&self, fold: RowFold, cut: Cut) -> Walk {
         let (s, g) = (self.schedule, self.geometry);
         match g.fold {
-            Some(Fold::Columns(count)) => return Walk::Columns { count, stride: self.rows_in_place(count) },
+            Some(Fold::Columns(count)) => return Walk::Columns { count, how: self.column_groups(count, fold) },
             Some(Fold::Stacked { count, width }) => return stack(count, width),
             None | Some(Fold::Rows(_)) => {}
         }
@@ -237,12 +243,21 @@ impl Chooser<'_> {
         most
     }
 
-    /// The least number of elements between the beginnings of two of the rows that are combined, if all that is reduced
-    /// are operands in place and the rows follow each other along one dim, forwards; else 0.
-    fn rows_in_place(&self, count: usize) -> usize {
-        if !self.reduces_in_place() || self.geometry.rows.last() != Some(&count) {
-            return 0;
+    /// One call combines rows that follow each other along one dim.
+    fn column_groups(&self, count: usize, fold: RowFold) -> ColumnGroups {
+        if self.geometry.rows.last() != Some(&count) {
+            ColumnGroups::RowByRow
+        } else if self.reduces_in_place() {
+            ColumnGroups::InPlace { stride: self.least_row_stride() }
+        } else if self.adds_alone(fold) && self.schedule.prologue.is_empty() {
+            ColumnGroups::Added
+        } else {
+            ColumnGroups::RowByRow
         }
+    }
+
+    /// The least number of elements between the beginnings of two rows of the reduced operands; 0 if one goes backwards.
+    fn least_row_stride(&self) -> usize {
         let stride = |slot: SlotId| match self.schedule.slots[slot as usize] {
             Slot::Input(i) => self.geometry.operands[i as usize].row_stride().max(0) as usize,
             _ => 0,

@@ -38,16 +38,22 @@ pub(crate) enum Walk {
     /// together.
     RowBlocks,
     /// Every `count` rows become one: a tile of columns of each group of rows.
-    Columns {
-        count: usize,
-        /// Elements between the beginnings of two rows, the least of all reduced operands, if one kernel can reduce a group of
-        /// rows in place; else 0.
-        stride: usize,
-    },
+    Columns { count: usize, how: ColumnGroups },
     /// Every `count` rows of `width` elements, stacked in the inner loop, become one, and a tile holds several such stacks.
     StackedTiles { count: usize, width: usize },
     /// The same where a tile holds less than one stack.
     StackedGroups(StackedGroups),
+}
+
+/// How a tile of columns of a group of rows is combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnGroups {
+    /// By one call of a kernel, since they are operands in place, whose rows begin so many elements apart, at least.
+    InPlace { stride: usize },
+    /// By one call of a segment, which adds all of them.
+    Added,
+    /// Row by row.
+    RowByRow,
 }
 
 /// How stacks of rows are reduced that are longer than a tile.
@@ -75,7 +81,8 @@ pub(crate) enum RowFold {
     /// Kernels combine each tile with the lanes of its piece, and these when the piece ends. `contiguous`: gathered operands have
     /// contiguous parts of so many elements along the row, and a tile is one such part, which is read in place.
     Lanes { contiguous: Option<usize> },
-    /// The same, but segments add sums to the lanes while they compute the elements; kernels do other reductions.
+    /// The same, but segments add sums to the lanes while they compute the elements; kernels do other reductions. Where rows become
+    /// one, each column is a lane.
     Sums { contiguous: Option<usize> },
 }
 
@@ -125,7 +132,7 @@ impl Strategy {
         }
     }
 
-    /// Whether segments add sums to lanes.
+    /// Whether segments add sums.
     pub(crate) fn adds(&self) -> bool {
         matches!(self.fold, RowFold::Sums { .. })
     }
@@ -141,8 +148,13 @@ impl fmt::Display for Walk {
             Walk::Rows { columns, rows } => write!(f, "rows, {columns} elements of up to {rows} rows a call"),
             Walk::ReducedRows => f.write_str("reduced rows, one a call"),
             Walk::RowBlocks => write!(f, "blocks of {ROW_BLOCK} rows, tile by tile"),
-            Walk::Columns { count, stride: 0 } => write!(f, "columns, {count} rows to one"),
-            Walk::Columns { count, stride } => write!(f, "columns, {count} rows to one, in place at stride {stride}"),
+            Walk::Columns { count, how } => match how {
+                ColumnGroups::InPlace { stride } => {
+                    write!(f, "columns, {count} rows to one, in place at stride {stride}")
+                }
+                ColumnGroups::Added => write!(f, "columns, {count} rows to one, many rows a call"),
+                ColumnGroups::RowByRow => write!(f, "columns, {count} rows to one"),
+            },
             Walk::StackedTiles { count, width } => write!(f, "stacks in tiles, {count} rows of {width} to one"),
             Walk::StackedGroups(s) => write!(
                 f,

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use super::gather::row_room;
 use super::job::Job;
-use crate::backend::abi::{WIDTH, row_words, table_size, word};
+use crate::backend::abi::{WIDTH, lane_bits, row_words, table_size, word};
 use crate::kernels::reduce::LANES;
 use crate::ops::MAX_OPERANDS;
 use crate::plan::geometry::{Access, OperandAccess};
@@ -154,6 +154,8 @@ impl Scratch {
         self.table.clear();
         self.table.resize(table_size(slots), std::ptr::null_mut());
         self.table[row_words(slots)[1]] = word(1);
+        let columns = matches!(launch.strategy.walk, Walk::Columns { .. });
+        self.table[lane_bits(slots)] = word(if columns { usize::MAX } else { LANES - 1 });
         self.bases.clear();
         self.bases.resize(launch.inputs.len(), std::ptr::null());
         self.index.clear();

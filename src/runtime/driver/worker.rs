@@ -73,7 +73,7 @@ impl Worker<'_> {
                 Walk::Rows { columns, rows } => self.whole_rows(from, to, (columns, rows)),
                 Walk::ReducedRows => self.reduced_rows(from, to),
                 Walk::RowBlocks => (from..to).try_for_each(|unit| self.row_block(unit)),
-                Walk::Columns { count, stride } => (from..to).try_for_each(|unit| self.columns(unit, count, stride)),
+                Walk::Columns { count, how } => (from..to).try_for_each(|unit| self.columns(unit, count, how)),
                 Walk::StackedTiles { count, width } => self.stacked_tiles(from, to, (count, width)),
                 Walk::StackedGroups(s) => self.stacked_groups(from, to, s),
             }

@@ -11,7 +11,7 @@ use crate::kernels::operands;
 use crate::kernels::reduce::{LANES, side_by_side};
 use crate::ops::MAX_OPERANDS;
 use crate::plan::schedule::Slot;
-use crate::plan::strategy::StackedGroups;
+use crate::plan::strategy::{ColumnGroups, StackedGroups};
 use crate::plan::tuning::{FOLDED_ROWS, TILE};
 
 /// The operands of a kernel that combines stacked rows: where they are, the elements of each, and how many become one.
@@ -20,12 +20,11 @@ fn stacked(at: *const u8, width: usize, count: usize) -> [*const u8; MAX_OPERAND
 }
 
 impl Worker<'_> {
-    /// Combines a tile of columns of up to [`FOLDED_ROWS`] of the `count` rows that become one; in one call of a kernel, where rows
-    /// are in place, at least `stride` elements apart.
+    /// Combines a tile of columns of up to [`FOLDED_ROWS`] of the `count` rows that become one.
     ///
     /// # Safety
     /// As [`Worker::units`].
-    pub(super) unsafe fn columns(&mut self, unit: usize, count: usize, stride: usize) -> Result<(), u32> {
+    pub(super) unsafe fn columns(&mut self, unit: usize, count: usize, how: ColumnGroups) -> Result<(), u32> {
         let (inner, pieces) = (self.job.launch.geometry.inner, self.strategy().pieces);
         let (group, at) = (unit / pieces, unit % pieces * TILE);
         let groups = count.div_ceil(FOLDED_ROWS);
@@ -35,11 +34,21 @@ impl Worker<'_> {
         // SAFETY: passed on; the rows and columns are of the domain, and partial results have a row for each group.
         unsafe {
             self.seek(row)?;
-            if n >= LANES && stride >= n {
-                self.columns_in_place(row, rows, at, n, to)
-            } else {
-                self.row_by_row(row, rows, at, n, to)
+            match how {
+                ColumnGroups::InPlace { stride } if n >= LANES && stride >= n => {
+                    return self.columns_in_place(row, rows, at, n, to);
+                }
+                ColumnGroups::Added => {
+                    self.begin_columns(n);
+                    self.add_rows(row, rows, at, n);
+                }
+                ColumnGroups::InPlace { .. } | ColumnGroups::RowByRow => {
+                    self.begin_columns(n);
+                    self.row_by_row(row, rows, at, n)?;
+                }
             }
+            self.end_columns(rows, n, to);
+            Ok(())
         }
     }
 
@@ -59,29 +68,58 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Computes elements `at..at + n` of each of `rows` rows from the current one on, and combines them with those before.
-    unsafe fn row_by_row(&mut self, row: usize, rows: usize, at: usize, n: usize, to: usize) -> Result<(), u32> {
-        // SAFETY: the staged tiles are the reductions' own.
-        unsafe {
-            for (k, fold) in self.job.folds.iter().enumerate() {
+    /// Whether segments add the values of reduction `k` to the columns' sums while they compute them.
+    fn adds(&self, k: usize) -> bool {
+        self.strategy().adds() && self.job.launch.schedule.folds[k].is_sum
+    }
+
+    /// Makes rows of `n` sums, and of other results, ready in staged tiles, and points the slots of what segments add at them.
+    unsafe fn begin_columns(&mut self, n: usize) {
+        for (k, fold) in self.job.folds.iter().enumerate() {
+            // SAFETY: the staged tiles are the reductions' own; a segment accesses no more of one than a tile, and what is behind it.
+            unsafe {
                 fill((&raw const fold.nothing).cast(), fold.dtype, n, self.staged(k, 1));
+                if self.adds(k) {
+                    self.table[self.job.launch.schedule.folds[k].slot as usize] = self.staged(k, 1);
+                }
             }
-            for r in 0..rows {
+        }
+    }
+
+    /// Computes elements `at..at + n` of each of `rows` rows from the current one on, and combines them with those before.
+    unsafe fn row_by_row(&mut self, row: usize, rows: usize, at: usize, n: usize) -> Result<(), u32> {
+        for r in 0..rows {
+            // SAFETY: passed on; the staged tiles are the reductions' own.
+            unsafe {
                 if r > 0 {
                     self.next_row()?
                 }
                 let values = self.span(row + r, at, n)?;
-                for (k, fold) in self.job.folds.iter().enumerate() {
+                for (k, fold) in self.job.folds.iter().enumerate().filter(|(k, _)| !self.adds(*k)) {
                     let (sum, next) = (self.staged(k, 1 + r % 2), self.staged(k, 1 + (r + 1) % 2));
                     (fold.kernels.f)(operands([sum.cast_const(), self.folded(values, k)]), next, n);
                 }
             }
-            for (k, fold) in self.job.folds.iter().enumerate() {
-                let size = fold.dtype.size();
-                std::ptr::copy_nonoverlapping(self.staged(k, 1 + rows % 2), fold.start.add(to * size), n * size);
-            }
         }
         Ok(())
+    }
+
+    /// Writes the results of `n` columns that were combined from so many rows, elements `to..to + n` of the partial results.
+    unsafe fn end_columns(&mut self, rows: usize, n: usize, to: usize) {
+        for (k, fold) in self.job.folds.iter().enumerate() {
+            let size = fold.dtype.size();
+            // SAFETY: the partial results have a row for each group; the staged tiles are the reductions' own.
+            unsafe {
+                let (to, nothing) = (fold.start.add(to * size), self.staged(k, 2));
+                if self.adds(k) {
+                    // Segments add without canonical NaNs, which the kernel makes.
+                    fill((&raw const fold.nothing).cast(), fold.dtype, n, nothing);
+                    (fold.kernels.f)(operands([self.staged(k, 1).cast_const(), nothing.cast_const()]), to, n);
+                } else {
+                    std::ptr::copy_nonoverlapping(self.staged(k, 1 + rows % 2), to, n * size);
+                }
+            }
+        }
     }
 
     /// Combines the rows of stacks of which a tile holds several; a unit is a tile.

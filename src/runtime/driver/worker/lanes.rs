@@ -111,7 +111,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Points the slots of sums at the lanes of the first of many rows, each behind those of the row before.
+    /// Points the slots of sums at the lanes of the first of many rows, each behind those of the row before. A call moves them.
     pub(super) fn set_summed_slots(&mut self) {
         let (folds, slots) = (&self.job.launch.schedule.folds, self.job.launch.schedule.slots.len());
         for (k, (fold, reduced)) in self.job.folds.iter().zip(folds).enumerate() {

@@ -66,6 +66,7 @@ impl Worker<'_> {
             self.begin_summed_rows(count);
             for at in (0..g.inner).step_by(columns) {
                 let block = Block { row, at, n: columns.min(g.inner - at), count, stride: g.inner };
+                self.set_summed_slots();
                 self.call(&block, |i| g.operands[i as usize].row_stride());
             }
             self.set_singles(|_| 0);
@@ -125,6 +126,21 @@ impl Worker<'_> {
         }
     }
 
+    /// Adds elements `at..at + n` of each of `count` rows from the current one on to the columns' sums, at which the slots point.
+    ///
+    /// # Safety
+    /// As [`Worker::units`]; one segment adds everything that is reduced, operands are in place, and the rows follow each other along
+    /// the innermost of the outer dims.
+    pub(super) unsafe fn add_rows(&mut self, row: usize, count: usize, at: usize, n: usize) {
+        let g = self.job.launch.geometry;
+        let slots = self.job.launch.schedule.slots.len();
+        for fold in &self.job.launch.schedule.folds {
+            self.table[slots + fold.slot as usize] = word(0);
+        }
+        // SAFETY: passed on; the rows and columns are of the domain.
+        unsafe { self.call(&Block { row, at, n, count, stride: g.inner }, |i| g.operands[i as usize].row_stride()) };
+    }
+
     /// Runs the whole tiles of the row between two elements in one call, as rows of their own that read the same patterns;
     /// returns how many elements they have.
     ///
@@ -169,7 +185,6 @@ impl Worker<'_> {
             stream &= begins_cache_line(first) && (b.count == 1 || (b.stride * size).is_multiple_of(CACHE_LINE));
             set(*slot, first, (b.stride * size) as isize);
         }
-        self.set_summed_slots();
         let length = b.n | self.flags(stream);
         let [elements, rows] = row_words(slots);
         (self.table[elements], self.table[rows]) = (word(length), word(b.count));
