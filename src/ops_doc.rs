@@ -19,7 +19,7 @@ const CATEGORIES: [Category; 4] = [Category::Bool, Category::Int, Category::Floa
 const HEAD: &str = "\
 # Ops
 
-Made from the op table (`src/ops/table.rs`) by `CASTWISE_BLESS=1 cargo test --test ops_doc`; do not edit.
+Made from the op table (`src/ops/table.rs`) by `CASTWISE_BLESS=1 cargo test --test suite -- ops_doc::`; do not edit.
 
 Each op is a method of `Var`, and a function in expressions under its name or an alias. For each rule set:
 

@@ -5,9 +5,7 @@ use castwise::prelude::*;
 use castwise::{Attrs, DiagnosticKind, F8E4M3FN, F8E5M2, Op, Operand};
 use serde_json::Value;
 
-mod common;
-
-use common::EXECUTOR;
+use crate::common::EXECUTOR;
 
 const BYTES: [DType; 2] = [DType::F8E4M3FN, DType::F8E5M2];
 

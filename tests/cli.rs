@@ -1,12 +1,8 @@
 //! The command: input files, output files, what it prints, and its exit status.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
-
+use crate::command::{Dir, bf16_tensor, eager, half_tensor, noise};
 use castwise::io::{SafeTensors, read_npy};
 use castwise::{DType, Rules, Tensor};
-use command::{Dir, bf16_tensor, eager, half_tensor, noise};
 
 const MERGE: &str = "0.7*a + 0.3*b";
 

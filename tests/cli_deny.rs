@@ -1,11 +1,7 @@
 //! `--deny`: what it refuses and what it accepts, also with parameters that differ by tensor.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
-
+use crate::command::{Dir, bf16_tensor};
 use castwise::Tensor;
-use command::{Dir, bf16_tensor};
 
 /// Runs a command that must be refused with exit status 3. Returns its message.
 fn denied(dir: &Dir, arguments: &[&str]) -> String {

@@ -1,11 +1,8 @@
 //! `castwise stats` and `diff` against loops over the elements; their pages.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
-
+use crate::command;
+use crate::command::{Dir, noise};
 use castwise::{DType, Eager, Rules, Tensor};
-use command::{Dir, noise};
 use half::{bf16, f16};
 use serde_json::Value;
 

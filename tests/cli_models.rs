@@ -1,18 +1,13 @@
 //! The command and folders of models: FP8 weights with scales of blocks, folders that are hostile, outputs that are killed.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
-
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::command::{Dir, bf16_tensor, half_tensor, noise, of_bytes};
 use castwise::io::SafeTensors;
 use castwise::{DType, Tensor};
-use command::{Dir, bf16_tensor, half_tensor, noise, of_bytes};
 use half::bf16;
 
 /// A folder with a small model, its configuration and its tokenizer.

@@ -1,12 +1,8 @@
 //! The tensors that `eval` and `run` use: members of files, names that inputs lack, patterns.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
-
+use crate::command::{Dir, eager, half_tensor};
 use castwise::io::{Compression, Existing, NpzWriter, SafeTensors, ShardedWriter, read_npy};
 use castwise::{DType, Rules, Tensor};
-use command::{Dir, eager, half_tensor};
 
 fn bands() -> [(&'static str, Tensor); 3] {
     [("B08", half_tensor(1, &[3, 4])), ("B04", half_tensor(2, &[3, 4])), ("a:b", half_tensor(3, &[3, 4]))]

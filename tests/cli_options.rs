@@ -1,14 +1,10 @@
 //! The options of `castwise eval`, and the other commands.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
-
 use std::process::{Command, Stdio};
 
+use crate::command::{Dir, bf16_tensor, eager, half_tensor};
 use castwise::io::{Compression, Existing, NpzWriter, SafeTensors, read_npy};
 use castwise::{CpuLevel, DType, Executor, Program, Rules, Tensor, feeds};
-use command::{Dir, bf16_tensor, eager, half_tensor};
 use serde_json::Value;
 
 /// Two checkpoints of four tensors.

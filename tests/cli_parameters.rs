@@ -1,14 +1,10 @@
 //! Parameter files: the value of each tensor, and files that would need too much memory or time.
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
 
 use std::process::Stdio;
 
+use crate::command::{Dir, half_tensor, of_bytes};
 use castwise::Tensor;
 use castwise::io::SafeTensors;
-use command::{Dir, half_tensor, of_bytes};
 
 /// A JSON object with these keys, which must not need escapes.
 fn object(keys: impl Iterator<Item = String>) -> Vec<u8> {

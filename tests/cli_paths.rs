@@ -1,16 +1,12 @@
 //! File names that are not UTF-8, for each argument of the command that takes one.
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
+use crate::command::{Dir, Outcome, half_tensor, os};
 use castwise::io::{Npz, SafeTensors, ShardedSafeTensors, read_npy};
 use castwise::{Tensor, io};
-use command::{Dir, Outcome, half_tensor, os};
 
 /// A file name in Latin-1.
 fn latin(end: &str) -> OsString {

@@ -1,10 +1,7 @@
 //! The output of the command: the scripts in `tests/cli`, and the `console` blocks of the README and of `docs/`.
 //!
-//! `CASTWISE_BLESS=1 cargo test --test cli_scripts` updates them with the output of the command.
+//! `CASTWISE_BLESS=1 cargo test --test suite -- cli_scripts::` updates them with the output of the command.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
 #[allow(dead_code, reason = "an example is included for one function")]
 #[path = "../examples/make_checkpoints.rs"]
 mod make_checkpoints;
@@ -14,9 +11,9 @@ mod script;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::command::{Dir, bf16_tensor, half_tensor};
 use castwise::Tensor;
 use castwise::io::{Compression, Existing, NpzWriter, ShardedWriter};
-use command::{Dir, bf16_tensor, half_tensor};
 use script::{masked, run, steps, transcript};
 
 fn bless() -> bool {

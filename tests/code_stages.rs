@@ -1,10 +1,8 @@
 //! Dumps of code: each line of a user's that a loop computes stands above instructions, at every CPU level and of both back ends.
 
-mod common;
-
+use crate::common::levels;
 use castwise::CodeStage;
 use castwise::prelude::*;
-use common::levels;
 
 const STAGES: [CodeStage; 3] = [CodeStage::Clif, CodeStage::X64, CodeStage::Asm];
 
@@ -24,7 +22,7 @@ fn under<'t>(text: &'t str, comment: &str) -> Vec<&'t str> {
 
 #[test]
 fn every_line_of_a_program_has_its_instructions() {
-    levels::at_every_level("every_line_of_a_program_has_its_instructions", || {
+    levels::at_every_level("code_stages::every_line_of_a_program_has_its_instructions", || {
         let p = Program::new(Rules::Torch);
         let (a, b) = (p.data("a", DType::F32, [None]), p.data("b", DType::F32, [None]));
         let first = line!() + 1;
@@ -58,7 +56,7 @@ fn every_line_of_a_program_has_its_instructions() {
 /// A step that no loop computes is mentioned, and so is one that takes no instruction.
 #[test]
 fn steps_without_instructions_are_mentioned() {
-    levels::at_every_level("steps_without_instructions_are_mentioned", || {
+    levels::at_every_level("code_stages::steps_without_instructions_are_mentioned", || {
         let p = Program::new(Rules::Torch);
         let a = p.data("a", DType::I32, [None]);
         let (divided, doubled) = (a.floor_divide(&a), &a + &a);

@@ -1,8 +1,7 @@
 //! Composites: their values against definitions in f64, the rows that they are made of, both modes in every layout and mix of
 //! dtypes, what they refuse, and their names in expressions and texts.
 
-mod common;
-
+use crate::common;
 use castwise::expr::parse_expression;
 use castwise::prelude::*;
 use castwise::{Composite, DiagnosticKind, Error, Finite, Operand, Tolerance};

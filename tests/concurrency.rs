@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use castwise::prelude::*;
 
-mod common;
-use common::{Random, random_tensor};
+use crate::common::{Random, random_tensor};
 
-#[path = "concurrency/mixed.rs"]
 mod mixed;
 
 /// A program with its feeds and its expected results.

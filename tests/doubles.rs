@@ -4,17 +4,14 @@
 //! reference. `CASTWISE_POINTS` is the number of arguments for each function. A table of the largest errors is printed.
 //! Does not: test all arguments, or functions without a bound.
 
-mod common;
-mod reference;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::common::Random;
+use crate::reference::format::{Float, power_of_two};
+use crate::reference::functions::{of_one, of_two};
 use astro_float_num::{BigFloat, Consts, RoundingMode, Sign, WORD_BIT_SIZE};
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
-use common::Random;
-use reference::format::{Float, power_of_two};
-use reference::functions::{of_one, of_two};
 
 const NEAREST: RoundingMode = RoundingMode::ToEven;
 

@@ -9,13 +9,11 @@ use castwise::ops::Promotion;
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
 
-#[path = "eager_static/batch.rs"]
 mod batch;
-mod common;
 
+use crate::common::operands::{Given, PLACES, Place, Tier, given, solid};
+use crate::common::{computes, count, has};
 use batch::{Application, Tally, compare};
-use common::operands::{Given, PLACES, Place, Tier, given, solid};
-use common::{computes, count, has};
 
 const RULES: [Rules; 4] = [Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax];
 

@@ -3,9 +3,7 @@
 
 use castwise::prelude::*;
 
-#[path = "../src/base/random.rs"]
-mod random;
-use random::Random;
+use crate::common::Random;
 
 /// `[outer, count, width]`, whose middle dim is reduced. The lengths are near those of lanes, tiles, groups and joined
 /// rows.

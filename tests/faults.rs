@@ -1,15 +1,11 @@
 //! The command's outputs under external failures: it is killed at any moment, two commands write at once, or the output
 //! can't be written. `src/io/tests/faults.rs` tests errors while a file is written.
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::command::{Dir, bf16_tensor, half_tensor};
 use castwise::Tensor;
-use command::{Dir, bf16_tensor, half_tensor};
 
 /// Two checkpoints with a total of some megabytes.
 fn checkpoints(dir: &Dir) {

@@ -1,6 +1,5 @@
 //! Texts, scalars and types in every floating-point mode of the caller: what is written, read and decided is the same
 //! as in the standard mode. (`one_value` tests the results of runs.)
-#![cfg(target_arch = "x86_64")]
 
 use castwise::expr::{parse_constant, parse_expression};
 use castwise::ops::Op;
@@ -8,9 +7,8 @@ use castwise::prelude::*;
 use castwise::promotion::{OperandType, signature};
 use castwise::{Attrs, CastLoss, Complex, NodeKind, NodeOperand, bf16, compare, f16, ops_markdown};
 
-mod common;
-use common::modes::{MODES, in_mode};
-use common::{Random, random_tensor};
+use crate::common::modes::{MODES, in_mode};
+use crate::common::{Random, random_tensor};
 
 /// The observed texts and bits, by name.
 type Seen = Vec<(String, String)>;

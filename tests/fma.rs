@@ -1,15 +1,13 @@
 //! `fma` is the exact number rounded once, in every float dtype, in both modes, and at every CPU level. Under the setting
 //! that contracts sums of products, these are computed by it.
 
-mod common;
-mod reference;
-
+use crate::common::levels::{at_every_level, only_memory_counts};
+use crate::common::{Random, element};
+use crate::reference;
+use crate::reference::format::{Beyond, encode};
+use crate::reference::{Expected, Value};
 use castwise::prelude::*;
 use castwise::{Attrs, Contraction, DiagnosticKind, Op, Operand, apply};
-use common::levels::{at_every_level, only_memory_counts};
-use common::{Random, element};
-use reference::format::{Beyond, encode};
-use reference::{Expected, Value};
 
 const DTYPES: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 
@@ -78,7 +76,7 @@ fn tensor(d: DType, all: &[[u128; 3]], i: usize) -> Tensor {
 
 #[test]
 fn every_result_is_the_exact_number_rounded_once() {
-    at_every_level("every_result_is_the_exact_number_rounded_once", || {
+    at_every_level("fma::every_result_is_the_exact_number_rounded_once", || {
         for d in DTYPES {
             let all = triples(d);
             let [x, y, z] = [0, 1, 2].map(|i| tensor(d, &all, i));
@@ -142,7 +140,7 @@ const CONTRACTED: [(Op, Op, Option<usize>); 4] = [
 #[test]
 fn contracted_ops_round_a_product_and_its_sum_once() {
     let settings = Settings::new(Rules::Torch).with_contraction(Contraction::Torch);
-    at_every_level("contracted_ops_round_a_product_and_its_sum_once", || {
+    at_every_level("fma::contracted_ops_round_a_product_and_its_sum_once", || {
         for ((op, row, scalar), d) in CONTRACTED.iter().flat_map(|c| DTYPES.map(|d| (c, d))) {
             let all = triples(d);
             let (tensors, value) = ([0, 1, 2].map(|i| tensor(d, &all, i)), 0.75);

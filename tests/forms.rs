@@ -1,15 +1,14 @@
 //! An application has the same result in every form: operator, method, infix text, call by each name. Commutative rows
 //! give the same bits in either order of two operands; every other row is shown not to.
 
-mod common;
-
+use crate::common;
 use std::collections::BTreeMap;
 
+use crate::common::assert_same_bits;
+use crate::common::operands::{Given, Place, given};
 use castwise::expr::parse_expression;
 use castwise::prelude::*;
 use castwise::{Attrs, Complex, DiagnosticKind, Error, Op, Operand};
-use common::assert_same_bits;
-use common::operands::{Given, Place, given};
 
 const RULES: [Rules; 4] = [Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax];
 

@@ -1,13 +1,9 @@
 //! Generators in programs: an element follows from its index in the generator's shape, however the program is fused, walked,
 //! cut and typed, in both modes and at each CPU level. Does not: check the numbers of large indices (`kernels::generate` does).
 
-mod common;
-#[path = "reference/generators.rs"]
-mod reference;
-
+use crate::common::{Random, levels, random_tensor};
+use crate::reference::generators::{self as reference, w32};
 use castwise::{Attrs, Generator, Key, Op, Pass, prelude::*};
-use common::{Random, levels, random_tensor};
-use reference::w32;
 
 fn bytes(t: &Tensor) -> Vec<u8> {
     t.contiguous().unwrap().as_bytes().unwrap().to_vec()
@@ -43,7 +39,7 @@ fn uniform(key: Key, i: u64) -> f32 {
 
 #[test]
 fn uniform_numbers_are_those_of_the_definition_at_every_level() {
-    levels::at_every_level("uniform_numbers_are_those_of_the_definition_at_every_level", || {
+    levels::at_every_level("generators::uniform_numbers_are_those_of_the_definition_at_every_level", || {
         let key = Key { seed: u64::MAX - 4, stream: 1 << 33 };
         for shape in [vec![], vec![0], vec![1], vec![3, 0, 2], vec![1000], vec![37, 129], vec![2, 3, 5, 700]] {
             let n: usize = shape.iter().product();
@@ -96,7 +92,7 @@ fn check_reductions(g: Generator, shape: &[usize], whole: &Tensor, executor: &Ex
 
 #[test]
 fn an_element_does_not_depend_on_how_it_is_computed() {
-    levels::at_every_level("an_element_does_not_depend_on_how_it_is_computed", || {
+    levels::at_every_level("generators::an_element_does_not_depend_on_how_it_is_computed", || {
         let mut r = Random(7);
         let executors =
             [Executor::new(), Executor::builder().threads(3).build(), Executor::builder().jit(false).build()];

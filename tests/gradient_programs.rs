@@ -4,21 +4,16 @@
 //! with what the third evaluator (`tests/reference`) allows for the bits of its operands; values that are moved, with index by index models.
 //! Does not: compare with frameworks (`xtask conformance` does).
 
-mod common;
-mod reference;
-
-#[allow(dead_code, reason = "a part of it is used")]
-#[path = "program_views/model.rs"]
-mod model;
-
+use crate::reference;
 use std::collections::HashMap;
 
+use crate::common::Random;
+use crate::program_views::model;
+use crate::reference::program::{Array, Run};
+use crate::reference::{Answer, Value, format, rounded};
 use castwise::prelude::*;
 use castwise::shape::SymDim;
 use castwise::{Generator, Indexing, NodeKind, Operand, Pass, Slice, View};
-use common::Random;
-use reference::program::{Array, Run};
-use reference::{Answer, Value, format, rounded};
 
 /// Random numbers from -1.5 to 1.5.
 fn numbers(r: &mut Random, shape: &[usize]) -> Tensor {

@@ -27,7 +27,7 @@ programs() {
     while [ "$(date +%s)" -lt "$end" ]; do
         echo "seed $seed"
         CASTWISE_SEED=$seed CASTWISE_PROGRAMS=${CASTWISE_PROGRAMS:-1000000} \
-            cargo test --release --test random_programs -- --nocapture
+            cargo test --release --test suite -- random_programs:: --nocapture
         seed=$((seed + 1))
         rounds=$((rounds + 1))
     done
@@ -43,8 +43,7 @@ memcheck() {
     for level in avx2 baseline; do
         CASTWISE_MEMCHECK=1 CASTWISE_TEST_LEVEL=$level CASTWISE_CPU=$level CASTWISE_PROGRAMS=${MEMCHECK:-100000} \
             cargo test --release --config "target.'cfg(unix)'.runner = [$check]" \
-            --test random_programs --test recorded_programs --test masks -- --nocapture \
-            eager_static programs_have truth_values
+            --test suite -- random_programs::eager_static recorded_programs::programs_have masks::truth_values --nocapture
     done
 }
 
@@ -52,12 +51,12 @@ for part; do
     echo "== $part"
     case $part in
     programs) programs ;;
-    small) CASTWISE_HALVES=${HALVES:-7} cargo test --release --test exhaustive -- --nocapture ;;
-    doubles) CASTWISE_POINTS=${POINTS:-200000} cargo test --release --test doubles -- --nocapture ;;
+    small) CASTWISE_HALVES=${HALVES:-7} cargo test --release --test suite -- exhaustive:: --nocapture ;;
+    doubles) CASTWISE_POINTS=${POINTS:-200000} cargo test --release --test suite -- doubles:: --nocapture ;;
     sweep) cargo run --release -p xtask -- sweep --step "${STEP:-1}" ;;
     fuzz) cargo run --release -p xtask -- fuzz all "${FUZZ_SECONDS:-1800}" "$seed" ;;
     memcheck) memcheck ;;
-    random) CASTWISE_RANDOM=${RANDOM_NUMBERS:-268435456} CASTWISE_SEED=$seed cargo test --release --test statistics ;;
+    random) CASTWISE_RANDOM=${RANDOM_NUMBERS:-268435456} CASTWISE_SEED=$seed cargo test --release --test suite -- statistics:: ;;
     stop) cargo run --release -p xtask -- stop_time "${ELEMENTS:-100000000}" "${STOPS:-200}" ;;
     *)
         echo "no part '$part'; there are programs, small, doubles, sweep, fuzz, memcheck and stop" >&2

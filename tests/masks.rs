@@ -4,10 +4,9 @@
 //! element. Guarantees: all combinations of three of these forms, with data of each width, have eager mode's bits at
 //! every CPU level. Does not: check eager mode (`tests/reference` does).
 
-mod common;
-
+use crate::common;
+use crate::common::{Random, levels, random_tensor};
 use castwise::prelude::*;
-use common::{Random, levels, random_tensor};
 
 /// Numbers of elements: whole vectors of each width and a remainder; and no remainder, so that a write beyond the end
 /// would be outside the memory.
@@ -72,7 +71,7 @@ fn check(truths: [Truth; 3], d: DType, n: usize, r: &mut Random) {
 
 #[test]
 fn truth_values_of_every_form_meet_in_loops() {
-    levels::at_every_level("truth_values_of_every_form_meet_in_loops", || {
+    levels::at_every_level("masks::truth_values_of_every_form_meet_in_loops", || {
         let (mut r, mut round) = (Random(7), 0);
         for c in TRUTHS {
             for a in TRUTHS {

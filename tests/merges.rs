@@ -2,14 +2,10 @@
 //!
 //! Guarantees: masks are compared with those of two `argsort`s, which share no code with a selection. Does not: compare with mergekit; `recipes` does.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
-
 use std::path::Path;
 
+use crate::command::Dir;
 use castwise::{DType, Eager, Rules, Tensor};
-use command::Dir;
 use serde_json::Value;
 
 /// `--show` prints every option of the merge.

@@ -1,14 +1,12 @@
 //! Compares `.npy` files with npyz's reader and writer. castwise parses headers by npyz too, so these tests check the
 //! data: their order, byte order and elements. `tests/numpy_files.rs` is independent of both.
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 
+use crate::common::{Random, random_tensor};
 use castwise::io::{Existing, read_npy, write_npy};
 use castwise::{DType, Element, Tensor};
-use common::{Random, random_tensor};
 use npyz::{AutoSerialize, Deserialize, NpyFile, Order, Serialize, WriteOptions, WriterBuilder};
 use num_complex::Complex;
 

@@ -1,7 +1,5 @@
 //! Files that NumPy wrote (`tests/files/make.py`): castwise reads them, and writes tensors with the same bytes.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::path::{Path, PathBuf};
 
 use castwise::io::{Existing, Npz, read_npy, write_npy};

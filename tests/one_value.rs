@@ -9,10 +9,9 @@ use castwise::ops::Op;
 use castwise::prelude::*;
 use castwise::{Attrs, Complex, Limit, Limits, Pass};
 
-mod common;
 #[cfg(target_arch = "x86_64")]
-use common::modes::{MODES, in_mode};
-use common::{Random, random_tensor};
+use crate::common::modes::{MODES, in_mode};
+use crate::common::{Random, random_tensor};
 
 /// The computed results, by name.
 type Results = Vec<(String, Vec<u8>)>;
@@ -234,7 +233,7 @@ fn the_level_of_the_cpu_does_not_matter() {
     for level in ["baseline", "avx2", "avx512"] {
         let path = dir.join(format!("one-value-{level}"));
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_that_writes_results", "--nocapture"])
+            .args(["--exact", "one_value::child_that_writes_results", "--nocapture"])
             .env("CASTWISE_TEST_RESULTS", &path)
             .env("CASTWISE_CPU", level)
             .output()
@@ -311,7 +310,7 @@ fn child_whose_first_run_is_in_a_strange_mode() {
 #[test]
 fn threads_that_are_started_in_a_strange_mode_compute_in_the_standard_one() {
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_whose_first_run_is_in_a_strange_mode", "--nocapture"])
+        .args(["--exact", "one_value::child_whose_first_run_is_in_a_strange_mode", "--nocapture"])
         .env("CASTWISE_TEST_CHILD", "1")
         .output()
         .unwrap();

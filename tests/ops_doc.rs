@@ -18,7 +18,7 @@ fn the_document_is_the_table() {
     let line = differ.unwrap_or(made.lines().count().min(kept.lines().count()));
     panic!(
         "docs/ops.md is not what the table says, first at line {}:\n  made: {}\n  kept: {}\n\
-        `CASTWISE_BLESS=1 cargo test --test ops_doc` writes it anew",
+        `CASTWISE_BLESS=1 cargo test --test suite -- ops_doc::` writes it anew",
         line + 1,
         made.lines().nth(line).unwrap_or("(end)"),
         kept.lines().nth(line).unwrap_or("(end)"),

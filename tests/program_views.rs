@@ -1,17 +1,14 @@
 //! Views inside of programs: every view of feeds, constants and computed values of every layout gives the elements that an
 //! index by index model gives, in both modes, wherever it is used. Does not: test views of tensors (`tensor::view::tests`).
 
-mod common;
+pub mod model;
 
-#[path = "program_views/model.rs"]
-mod model;
-
-#[path = "program_views/random.rs"]
 mod random;
 
+use crate::common;
+use crate::common::{Random, assert_same_bits, random_tensor};
 use castwise::prelude::*;
 use castwise::{DiagnosticKind, Error, NodeKind, Slice, View};
-use common::{Random, assert_same_bits, random_tensor};
 use model::Array;
 
 /// The bytes of each element.

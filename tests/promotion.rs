@@ -8,13 +8,9 @@ use castwise::{Attrs, Category, DType, DiagnosticKind, Op, Rules, Scalar, Settin
 use num_complex::Complex;
 use serde_json::Value;
 
-#[path = "promotion/forms.rs"]
 mod forms;
-#[path = "promotion/model.rs"]
 mod model;
-#[path = "promotion/numpy.rs"]
 mod numpy;
-#[path = "promotion/rules_file.rs"]
 mod rules_file;
 
 const PADDLE_DTYPES: [&str; 12] = ["bf16", "f16", "f32", "f64", "bool", "u8", "i8", "i16", "i32", "i64", "c64", "c128"];

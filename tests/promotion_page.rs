@@ -1,7 +1,5 @@
 //! Checks that `docs/promotion.html` is the command's output, and what a browser shows of it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::HashSet;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -11,9 +9,7 @@ use regex::Regex;
 
 use expected::Expected;
 
-#[path = "promotion_page/browser.rs"]
-mod browser;
-#[path = "promotion_page/expected.rs"]
+pub mod browser;
 mod expected;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/promotion.html");
@@ -37,7 +33,8 @@ fn the_page_is_what_the_command_makes() {
         return;
     }
     let kept = std::fs::read_to_string(PATH).unwrap_or_default();
-    let same = "docs/promotion.html is old: `CASTWISE_BLESS=1 cargo test --test promotion_page` writes it anew";
+    let same =
+        "docs/promotion.html is old: `CASTWISE_BLESS=1 cargo test --test suite -- promotion_page::` writes it anew";
     assert!(made == kept, "{same}");
 }
 

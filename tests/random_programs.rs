@@ -5,26 +5,22 @@
 //! of the machine is tested, levels below the best one with fewer programs. Does not: compare dtypes with the
 //! frameworks (`tests/promotion.rs` does) or errors (`tests/eager_static.rs` does).
 
-mod common;
-mod reference;
-
-#[path = "random_programs/cases.rs"]
 mod cases;
 
-#[path = "random_programs/coverage.rs"]
 mod coverage;
 
+use crate::common;
 use std::sync::Mutex;
 
+use crate::common::levels;
+use crate::reference::format;
+use crate::reference::program::{Array, Given, Mismatch, Run};
 use cases::{Case, Leaf, Node, Step, cases, leaves, tries};
 use castwise::prelude::*;
 use castwise::{CpuLevel, Error, Limit, Limits, Rounding};
-use common::levels;
 use coverage::Total;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
-use reference::format;
-use reference::program::{Array, Given, Mismatch, Run};
 
 static TOTAL: Mutex<Option<Total>> = Mutex::new(None);
 
@@ -375,7 +371,9 @@ fn eager_static_and_the_reference_agree_on_random_programs() {
     // Without optimization the evaluators are slow.
     let programs = setting("CASTWISE_PROGRAMS", if cfg!(debug_assertions) { 4_000 } else { 200_000 });
     let programs = if levels::is_child() { programs / 10 } else { programs };
-    levels::at_every_level("eager_static_and_the_reference_agree_on_random_programs", || agree_on(programs));
+    levels::at_every_level("random_programs::eager_static_and_the_reference_agree_on_random_programs", || {
+        agree_on(programs)
+    });
 }
 
 fn agree_on(programs: u64) {

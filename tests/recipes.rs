@@ -3,16 +3,12 @@
 //! Guarantees: every tensor has mergekit's dtype, shape and bits; where mergekit sums the elements of a tensor in f32 or f64, the bound that the case has,
 //! relative to the largest value of the tensor. Masks of random methods, and those that depend on the order of equal elements, are the recorded ones.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::command::Dir;
 use castwise::io::SafeTensors;
 use castwise::{DType, Executor, Feeds, Program, Rules, Tensor};
-use command::Dir;
 use serde_json::Value;
 
 fn golden() -> PathBuf {

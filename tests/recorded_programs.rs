@@ -6,17 +6,15 @@
 //! that the script leaves out because castwise deviates from the frameworks. `CASTWISE_RECORDING` names another file in
 //! this format.
 
-mod common;
-
-#[path = "recorded_programs/recording.rs"]
 mod recording;
 
+use crate::common;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
+use crate::common::levels;
 use castwise::prelude::*;
 use castwise::{CpuLevel, Operand};
-use common::levels;
 use recording::{Recorded, Recording, Source, Step};
 
 static RECORDING: LazyLock<Recording> = LazyLock::new(Recording::read);
@@ -101,7 +99,7 @@ fn run_all() {
 
 #[test]
 fn programs_have_the_bits_that_pytorch_and_numpy_gave() {
-    levels::at_every_level("programs_have_the_bits_that_pytorch_and_numpy_gave", run_all);
+    levels::at_every_level("recorded_programs::programs_have_the_bits_that_pytorch_and_numpy_gave", run_all);
 }
 
 /// The recording must have enough cases for the test above to be meaningful.

@@ -1,13 +1,11 @@
 //! If several ops refuse their data, the error is that of the first one in program order which the results need: in eager mode and
 //! compiled, however kernels are fused, moved, run block by block, or folded.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::common::{Random, assert_same_bits};
 use castwise::prelude::*;
 use castwise::{CustomOp, Error, Pass, Promotion, Registry, SourceLine, with_location};
-use common::{Random, assert_same_bits};
 
 /// Runs code at a line of its own, which its errors name.
 fn at<T>(line: usize, run: impl FnOnce() -> T) -> T {

@@ -2,17 +2,13 @@
 //!
 //! Work is counted in instructions by callgrind, which does not depend on the load of the machine. If valgrind is not
 //! installed, each case prints that it was skipped.
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
 
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-use command::{Dir, of_bytes};
+use crate::command::{Dir, of_bytes};
 
 /// The size of the smallest input. Three steps of doubling are measured, so that the constant work of each run does not
 /// count.

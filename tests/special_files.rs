@@ -1,18 +1,14 @@
 //! Special files, for each argument of the command that names a file: the command ends soon, uses bounded memory, names
 //! the file in its error, and changes nothing.
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod command;
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
+use crate::command::{Dir, Outcome};
 use castwise::Tensor;
 use castwise::io::read_npy;
-use command::{Dir, Outcome};
 
 /// The kind of a special file.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use imports::{Imports, module_of};
 
-#[path = "tidy/imports.rs"]
 mod imports;
 
 fn files_under(dir: &Path, ending: &str, found: &mut Vec<PathBuf>) {
@@ -120,6 +119,24 @@ fn imports_are_seen_however_they_are_written() {
     assert_eq!(of("b.rs"), ["a/deep.rs", "a/mod.rs"]);
     assert_eq!(of("c/mod.rs"), ["a/deep.rs", "b.rs"], "a re-export is the file that defines it");
     assert_eq!(of("d.rs"), ["a/mod.rs", "b.rs"], "macros and their arguments");
+}
+
+#[test]
+fn every_file_of_tests_is_compiled() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let [suite, manifest] = ["tests/main.rs", "Cargo.toml"].map(|f| fs::read_to_string(root.join(f)).unwrap());
+    let mut count = 0;
+    for path in fs::read_dir(root.join("tests")).unwrap().map(|e| e.unwrap().path()) {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if path.extension().is_none_or(|e| e != "rs") || name == "main" {
+            continue;
+        }
+        count += 1;
+        let listed = suite.contains(&format!("\nmod {name};"));
+        let alone = manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
+        assert!(listed != alone, "tests/{name}.rs is in one of tests/main.rs and Cargo.toml");
+    }
+    assert!(count > 70, "{count}");
 }
 
 #[test]

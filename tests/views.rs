@@ -1,13 +1,11 @@
 //! Borrowed elements as feeds have the same results as their copies, in every layout, at every address where a slice
 //! may begin, and at unaligned addresses.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{Random, assert_same_bits, random_tensor};
 use castwise::prelude::*;
 use castwise::{Complex, Element, Error, Feed, bf16};
-use common::{Random, assert_same_bits, random_tensor};
 
 /// Elements in memory that has their alignment and no larger one. Complex elements begin at an odd multiple of their
 /// part's size.

@@ -2,12 +2,10 @@
 //! exact arithmetic in `i128`. A single op is reported if and only if some operands make it wrap. In programs, every op
 //! that wraps is reported, and if none is, the result is that of unbounded integers.
 
-mod common;
-
+use crate::common::Random;
 use castwise::ops::Output;
 use castwise::prelude::*;
 use castwise::{Attrs, Category, Operand, SourceLocation, WrapNote, apply, promote_types};
-use common::Random;
 use regex::Regex;
 
 const INTEGERS: [DType; 8] =

@@ -1,12 +1,13 @@
 //! Many short runs of many kinds on 64 threads at once: each gives the same result or error as when it runs alone.
 
+use crate::common;
 use std::sync::Barrier;
 
 use castwise::prelude::*;
 use castwise::{CancelToken, Error, Prepared};
 
 use super::{bytes, common};
-use common::{Random, random_tensor};
+use crate::common::{Random, random_tensor};
 
 /// The outcome of a call: the bytes of its results, or its error as text.
 type Outcome = Result<Vec<Vec<u8>>, String>;
@@ -40,8 +41,7 @@ fn cases() -> Vec<Case> {
     let (mut r, mut all) = (Random(11), Vec::new());
     for (k, d) in DType::ALL.into_iter().cycle().take(4 * DType::ALL.len()).enumerate() {
         let n = [1, 7, 64, 600][k / DType::ALL.len()];
-        let p =
-            Program::new(if k % 3 == 0 && crate::common::has(Rules::Paddle, d) { Rules::Paddle } else { Rules::Torch });
+        let p = Program::new(if k % 3 == 0 && common::has(Rules::Paddle, d) { Rules::Paddle } else { Rules::Torch });
         let (x, y) = (p.data("x", d, [None, Some(n)]), p.data("y", d, [None, Some(1)]));
         let z = &x * &y;
         let fetches = match k % 4 {

@@ -1,5 +1,6 @@
 //! The coverage of random programs: ops, dtypes, and how operands broadcast.
 
+use crate::common;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use castwise::prelude::*;
@@ -163,5 +164,5 @@ fn row(rules: Rules, op: Op, d: DType) -> Option<Op> {
         operands[1] = OperandType::dim(DType::I64);
     }
     let found = signature(&Settings::new(rules), op, &operands, &Attrs::default()).ok()?;
-    (found.compute == d && crate::common::computes(rules, d)).then_some(found.op)
+    (found.compute == d && common::computes(rules, d)).then_some(found.op)
 }

@@ -1,5 +1,6 @@
 //! Reads `tests/golden/programs.jsonl`, and compares tensors with the recorded results.
 
+use crate::common;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
@@ -209,7 +210,7 @@ impl Wanted {
         if (t.dtype(), t.shape()) != (self.dtype, &self.shape[..]) {
             return Err(format!("{}{:?} is not {}{:?}", t.dtype(), t.shape(), self.dtype, self.shape));
         }
-        if crate::common::levels::only_memory_counts() {
+        if common::levels::only_memory_counts() {
             return Ok(());
         }
         let got = bytes(t);
@@ -243,7 +244,7 @@ fn bytes(t: &Tensor) -> Vec<u8> {
         DType::F64 => f64::NAN.to_le_bytes().to_vec(),
         _ => return bytes,
     };
-    for element in bytes.chunks_mut(part.size()).filter(|e| crate::common::is_nan(part, e)) {
+    for element in bytes.chunks_mut(part.size()).filter(|e| common::is_nan(part, e)) {
         element.copy_from_slice(&nan);
     }
     bytes
@@ -259,7 +260,7 @@ fn ulps(d: DType, a: &[u8], b: &[u8]) -> u64 {
         let bits = e.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
         if bits & sign == 0 { i128::from(bits) } else { -i128::from(bits & !sign) }
     };
-    if crate::common::is_nan(d, a) || crate::common::is_nan(d, b) || place(a) == place(b) {
+    if common::is_nan(d, a) || common::is_nan(d, b) || place(a) == place(b) {
         return u64::MAX;
     }
     place(a).abs_diff(place(b)) as u64
