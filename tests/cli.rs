@@ -1,8 +1,9 @@
 //! The command: input files, output files, what it prints, and its exit status.
 
-use crate::command::{Dir, bf16_tensor, eager, half_tensor, noise};
 use castwise::io::{SafeTensors, read_npy};
 use castwise::{DType, Rules, Tensor};
+
+use crate::command::{Dir, bf16_tensor, eager, half_tensor, noise};
 
 const MERGE: &str = "0.7*a + 0.3*b";
 

@@ -1,7 +1,8 @@
 //! `--deny`: what it refuses and what it accepts, also with parameters that differ by tensor.
 
-use crate::command::{Dir, bf16_tensor};
 use castwise::Tensor;
+
+use crate::command::{Dir, bf16_tensor};
 
 /// Runs a command that must be refused with exit status 3. Returns its message.
 fn denied(dir: &Dir, arguments: &[&str]) -> String {

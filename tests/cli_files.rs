@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::command::{Dir, bf16_tensor, eager, half_tensor};
 use castwise::io::{Compression, Existing, Npz, NpzWriter, SafeTensors, ShardedSafeTensors, ShardedWriter};
 use castwise::{DType, Rules, Tensor};
+
+use crate::command::{Dir, bf16_tensor, eager, half_tensor};
 
 const MERGE: &str = "0.7*a + 0.3*b";
 

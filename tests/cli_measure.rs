@@ -1,10 +1,10 @@
 //! `castwise stats` and `diff` against loops over the elements; their pages.
 
-use crate::command;
-use crate::command::{Dir, noise};
 use castwise::{DType, Eager, Rules, Tensor};
 use half::{bf16, f16};
 use serde_json::Value;
+
+use crate::command::{self, Dir, noise};
 
 /// Noise of many magnitudes with every kind of special value.
 fn wild(seed: u64, n: usize) -> Vec<f64> {

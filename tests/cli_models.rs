@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::command::{Dir, bf16_tensor, half_tensor, noise, of_bytes};
 use castwise::io::SafeTensors;
 use castwise::{DType, Tensor};
 use half::bf16;
+
+use crate::command::{Dir, bf16_tensor, half_tensor, noise, of_bytes};
 
 /// A folder with a small model, its configuration and its tokenizer.
 fn model(dir: &Dir, folder: &str, tensors: &[(&str, Tensor)]) -> PathBuf {

@@ -1,8 +1,9 @@
 //! The tensors that `eval` and `run` use: members of files, names that inputs lack, patterns.
 
-use crate::command::{Dir, eager, half_tensor};
 use castwise::io::{Compression, Existing, NpzWriter, SafeTensors, ShardedWriter, read_npy};
 use castwise::{DType, Rules, Tensor};
+
+use crate::command::{Dir, eager, half_tensor};
 
 fn bands() -> [(&'static str, Tensor); 3] {
     [("B08", half_tensor(1, &[3, 4])), ("B04", half_tensor(2, &[3, 4])), ("a:b", half_tensor(3, &[3, 4]))]

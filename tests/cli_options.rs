@@ -2,10 +2,11 @@
 
 use std::process::{Command, Stdio};
 
-use crate::command::{Dir, bf16_tensor, eager, half_tensor};
 use castwise::io::{Compression, Existing, NpzWriter, SafeTensors, read_npy};
 use castwise::{CpuLevel, DType, Executor, Program, Rules, Tensor, feeds};
 use serde_json::Value;
+
+use crate::command::{Dir, bf16_tensor, eager, half_tensor};
 
 /// Two checkpoints of four tensors.
 fn checkpoints(dir: &Dir) -> Vec<(&'static str, Tensor, Tensor)> {

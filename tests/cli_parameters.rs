@@ -2,9 +2,10 @@
 
 use std::process::Stdio;
 
-use crate::command::{Dir, half_tensor, of_bytes};
 use castwise::Tensor;
 use castwise::io::SafeTensors;
+
+use crate::command::{Dir, half_tensor, of_bytes};
 
 /// A JSON object with these keys, which must not need escapes.
 fn object(keys: impl Iterator<Item = String>) -> Vec<u8> {

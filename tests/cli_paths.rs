@@ -4,9 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
-use crate::command::{Dir, Outcome, half_tensor, os};
 use castwise::io::{Npz, SafeTensors, ShardedSafeTensors, read_npy};
 use castwise::{Tensor, io};
+
+use crate::command::{Dir, Outcome, half_tensor, os};
 
 /// A file name in Latin-1.
 fn latin(end: &str) -> OsString {

@@ -1,8 +1,9 @@
 //! The treatment of results by `eval`: requested dtypes, and results that are refused because of their values.
 
-use crate::command::{Dir, half_tensor, noise};
 use castwise::io::{Npz, SafeTensors, read_npy};
 use castwise::{Complex, DType, Tensor};
+
+use crate::command::{Dir, half_tensor, noise};
 
 const MERGE: &str = "0.7*a + 0.3*b";
 const FILES: [&str; 6] = ["-i", "a=a.safetensors", "-i", "b=b.safetensors", "-o", "c.safetensors"];

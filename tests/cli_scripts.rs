@@ -11,10 +11,11 @@ mod script;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::command::{Dir, bf16_tensor, half_tensor};
 use castwise::Tensor;
 use castwise::io::{Compression, Existing, NpzWriter, ShardedWriter};
 use script::{masked, run, steps, transcript};
+
+use crate::command::{Dir, bf16_tensor, half_tensor};
 
 fn bless() -> bool {
     std::env::var_os("CASTWISE_BLESS").is_some()

@@ -1,12 +1,12 @@
 //! Tensors that the command computes in parts: the bits of runs on whole tensors, memory, failures in the middle.
 
-use crate::command;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::command::Dir;
 use castwise::io::{Existing, NpyWriter, read_npy};
 use castwise::prelude::*;
+
+use crate::command::{self, Dir};
 
 /// Normally distributed numbers.
 fn normal(seed: u64, dtype: DType, shape: &[usize]) -> Tensor {

@@ -1,8 +1,9 @@
 //! Tensors of dtypes that castwise lacks, which a merge copies byte for byte.
 
-use crate::command::{Dir, half_tensor};
 use castwise::io::{Existing, ForeignDType, SafeTensors, ShardedSafeTensors, ShardedWriter, StoredDType};
 use castwise::{DType, Tensor};
+
+use crate::command::{Dir, half_tensor};
 
 /// A checkpoint with a tensor `w` of f16 and three of dtypes that castwise lacks, one of them with two elements a byte.
 /// Returns their bytes.

@@ -1,8 +1,9 @@
 //! Dumps of code: each line of a user's that a loop computes stands above instructions, at every CPU level and of both back ends.
 
-use crate::common::levels;
 use castwise::CodeStage;
 use castwise::prelude::*;
+
+use crate::common::levels;
 
 const STAGES: [CodeStage; 3] = [CodeStage::Clif, CodeStage::X64, CodeStage::Asm];
 

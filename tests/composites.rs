@@ -1,10 +1,11 @@
 //! Composites: their values against definitions in f64, the rows that they are made of, both modes in every layout and mix of
 //! dtypes, what they refuse, and their names in expressions and texts.
 
-use crate::common;
 use castwise::expr::parse_expression;
 use castwise::prelude::*;
 use castwise::{Composite, DiagnosticKind, Error, Finite, Operand, Tolerance};
+
+use crate::common;
 
 /// The result in both modes, with fixed and dynamic dims and any number of threads.
 fn run(rules: Rules, composite: &Composite, operands: &[Tensor]) -> castwise::Result<Tensor> {

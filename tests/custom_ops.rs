@@ -1,17 +1,17 @@
 //! Custom ops: rows that are made at run time infer, fuse, run in both modes, print, parse and fail like those of the
 //! table.
 
-use crate::common;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::common::operands::{Given, PLACES, Place, given};
-use crate::common::{EXECUTOR, assert_same_bits};
 use castwise::prelude::*;
 use castwise::{
     Attrs, CastLoss, Complex, CustomOp, CustomOpError, DiagnosticKind, Error, Operand, Promotion, Reason, Registry,
     SourceLocation, Var,
 };
+
+use crate::common::operands::{Given, PLACES, Place, given};
+use crate::common::{self, EXECUTOR, assert_same_bits};
 
 const RULES: [Rules; 2] = [Rules::Torch, Rules::Paddle];
 

@@ -6,12 +6,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::common::Random;
-use crate::reference::format::{Float, power_of_two};
-use crate::reference::functions::{of_one, of_two};
 use astro_float_num::{BigFloat, Consts, RoundingMode, Sign, WORD_BIT_SIZE};
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
+
+use crate::common::Random;
+use crate::reference::format::{Float, power_of_two};
+use crate::reference::functions::{of_one, of_two};
 
 const NEAREST: RoundingMode = RoundingMode::ToEven;
 

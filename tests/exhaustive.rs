@@ -7,16 +7,16 @@
 //! default each 61st), f32, f64, i32 and i64 are sampled in even steps. A test prints how many elements it checked, and
 //! how many of them are so close to a tie that two results are accepted.
 
-use crate::common;
-use crate::reference;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::common::Random;
-use crate::reference::format::{self, Beyond};
-use crate::reference::program::{Given, Mismatch, Run, Tally};
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
+
+use crate::common::{self, Random};
+use crate::reference;
+use crate::reference::format::{self, Beyond};
+use crate::reference::program::{Given, Mismatch, Run, Tally};
 
 /// Without optimization the evaluators are slow, so samples are smaller.
 const THIN: usize = if cfg!(debug_assertions) { 5 } else { 1 };

@@ -4,8 +4,9 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::command::{Dir, bf16_tensor, half_tensor};
 use castwise::Tensor;
+
+use crate::command::{Dir, bf16_tensor, half_tensor};
 
 /// Two checkpoints with a total of some megabytes.
 fn checkpoints(dir: &Dir) {

@@ -1,13 +1,13 @@
 //! `fma` is the exact number rounded once, in every float dtype, in both modes, and at every CPU level. Under the setting
 //! that contracts sums of products, these are computed by it.
 
-use crate::common::levels::{at_every_level, only_memory_counts};
-use crate::common::{Random, element};
-use crate::reference;
-use crate::reference::format::{Beyond, encode};
-use crate::reference::{Expected, Value};
 use castwise::prelude::*;
 use castwise::{Attrs, Contraction, DiagnosticKind, Op, Operand, apply};
+
+use crate::common::levels::{at_every_level, only_memory_counts};
+use crate::common::{Random, element};
+use crate::reference::format::{Beyond, encode};
+use crate::reference::{self, Expected, Value};
 
 const DTYPES: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 

@@ -1,14 +1,14 @@
 //! An application has the same result in every form: operator, method, infix text, call by each name. Commutative rows
 //! give the same bits in either order of two operands; every other row is shown not to.
 
-use crate::common;
 use std::collections::BTreeMap;
 
-use crate::common::assert_same_bits;
-use crate::common::operands::{Given, Place, given};
 use castwise::expr::parse_expression;
 use castwise::prelude::*;
 use castwise::{Attrs, Complex, DiagnosticKind, Error, Op, Operand};
+
+use crate::common::operands::{Given, Place, given};
+use crate::common::{self, assert_same_bits};
 
 const RULES: [Rules; 4] = [Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax];
 

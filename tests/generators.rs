@@ -1,9 +1,10 @@
 //! Generators in programs: an element follows from its index in the generator's shape, however the program is fused, walked,
 //! cut and typed, in both modes and at each CPU level. Does not: check the numbers of large indices (`kernels::generate` does).
 
+use castwise::{Attrs, Generator, Key, Op, Pass, prelude::*};
+
 use crate::common::{Random, levels, random_tensor};
 use crate::reference::generators::{self as reference, w32};
-use castwise::{Attrs, Generator, Key, Op, Pass, prelude::*};
 
 fn bytes(t: &Tensor) -> Vec<u8> {
     t.contiguous().unwrap().as_bytes().unwrap().to_vec()

@@ -4,16 +4,16 @@
 //! with what the third evaluator (`tests/reference`) allows for the bits of its operands; values that are moved, with index by index models.
 //! Does not: compare with frameworks (`xtask conformance` does).
 
-use crate::reference;
 use std::collections::HashMap;
+
+use castwise::prelude::*;
+use castwise::shape::SymDim;
+use castwise::{Generator, Indexing, NodeKind, Operand, Pass, Slice, View};
 
 use crate::common::Random;
 use crate::program_views::model;
 use crate::reference::program::{Array, Run};
-use crate::reference::{Answer, Value, format, rounded};
-use castwise::prelude::*;
-use castwise::shape::SymDim;
-use castwise::{Generator, Indexing, NodeKind, Operand, Pass, Slice, View};
+use crate::reference::{self, Answer, Value, format, rounded};
 
 /// Random numbers from -1.5 to 1.5.
 fn numbers(r: &mut Random, shape: &[usize]) -> Tensor {

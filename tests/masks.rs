@@ -4,9 +4,9 @@
 //! element. Guarantees: all combinations of three of these forms, with data of each width, have eager mode's bits at
 //! every CPU level. Does not: check eager mode (`tests/reference` does).
 
-use crate::common;
-use crate::common::{Random, levels, random_tensor};
 use castwise::prelude::*;
+
+use crate::common::{self, Random, levels, random_tensor};
 
 /// Numbers of elements: whole vectors of each width and a remainder; and no remainder, so that a write beyond the end
 /// would be outside the memory.

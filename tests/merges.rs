@@ -4,9 +4,10 @@
 
 use std::path::Path;
 
-use crate::command::Dir;
 use castwise::{DType, Eager, Rules, Tensor};
 use serde_json::Value;
+
+use crate::command::Dir;
 
 /// `--show` prints every option of the merge.
 #[test]

@@ -4,11 +4,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::{Random, random_tensor};
 use castwise::io::{Existing, read_npy, write_npy};
 use castwise::{DType, Element, Tensor};
 use npyz::{AutoSerialize, Deserialize, NpyFile, Order, Serialize, WriteOptions, WriterBuilder};
 use num_complex::Complex;
+
+use crate::common::{Random, random_tensor};
 
 /// 0-d, an empty dim in each position, one element, 1-d, and more dims. The last ones fill several buffers.
 const SHAPES: &[&[usize]] =

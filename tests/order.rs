@@ -1,11 +1,12 @@
 //! Medians, quantiles and elements by rank against a stable sort of each line: every dtype, dims of every layout, ties, NaNs,
 //! zeros, infinities, long lines on threads; and what is refused.
 
-use crate::common::stable::{order, run};
 use castwise::expr::parse_expression;
 use castwise::ops::Choice;
 use castwise::prelude::*;
 use castwise::{Attrs, DiagnosticKind, Error, Op};
+
+use crate::common::stable::{order, run};
 
 const VALUES: [Op; 5] = [Op::Median, Op::Nanmedian, Op::Quantile, Op::Nanquantile, Op::Kthvalue];
 const POSITIONS: [Op; 3] = [Op::MedianIndices, Op::NanmedianIndices, Op::KthvalueIndices];

@@ -1,12 +1,12 @@
 //! Pictures of programs as a browser shows them: `explain --html` and `dump --stage svg`.
 
-use crate::command;
 use std::path::Path;
 
-use crate::command::Dir;
-use crate::promotion_page::browser;
 use castwise::{DType, Program, Rules};
 use regex::Regex;
+
+use crate::command::{self, Dir};
+use crate::promotion_page::browser;
 
 const SOFT: &str = "d = softmax(a*b - mean(a, dims=-1, keepdim=true), dims=-1); sum(d*cast(i, f16)) + amax(u - 300)*x0";
 

@@ -5,11 +5,11 @@ pub mod model;
 
 mod random;
 
-use crate::common;
-use crate::common::{Random, assert_same_bits, random_tensor};
 use castwise::prelude::*;
 use castwise::{DiagnosticKind, Error, NodeKind, Slice, View};
 use model::Array;
+
+use crate::common::{self, Random, assert_same_bits, random_tensor};
 
 /// The bytes of each element.
 pub fn array(t: &Tensor) -> Array<Vec<u8>> {

@@ -5,9 +5,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use castwise::{DType, Op, Rules, Settings};
-use regex::Regex;
-
 use expected::Expected;
+use regex::Regex;
 
 pub mod browser;
 mod expected;

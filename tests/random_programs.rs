@@ -9,18 +9,18 @@ mod cases;
 
 mod coverage;
 
-use crate::common;
 use std::sync::Mutex;
 
-use crate::common::levels;
-use crate::reference::format;
-use crate::reference::program::{Array, Given, Mismatch, Run};
 use cases::{Case, Leaf, Node, Step, cases, leaves, tries};
 use castwise::prelude::*;
 use castwise::{CpuLevel, Error, Limit, Limits, Rounding};
 use coverage::Total;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+use crate::common::{self, levels};
+use crate::reference::format;
+use crate::reference::program::{Array, Given, Mismatch, Run};
 
 static TOTAL: Mutex<Option<Total>> = Mutex::new(None);
 

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::command::Dir;
 use castwise::io::SafeTensors;
 use castwise::{DType, Executor, Feeds, Program, Rules, Tensor};
 use serde_json::Value;
+
+use crate::command::Dir;
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/merge")

@@ -1,9 +1,10 @@
 //! Values that kernels compute again instead of reading them: no bit changes, no run takes more memory, and one-pass spherical
 //! interpolation stores nothing but its result. Does not: test which values these are; `plan::fuse::tests` does.
 
-use crate::common::{Random, assert_same_bits, random_tensor};
 use castwise::prelude::*;
 use castwise::{Error, Pass};
+
+use crate::common::{Random, assert_same_bits, random_tensor};
 
 fn with() -> Executor {
     Executor::builder().threads(1).build()

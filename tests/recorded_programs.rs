@@ -8,14 +8,14 @@
 
 mod recording;
 
-use crate::common;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
-use crate::common::levels;
 use castwise::prelude::*;
 use castwise::{CpuLevel, Operand};
 use recording::{Recorded, Recording, Source, Step};
+
+use crate::common::{self, levels};
 
 static RECORDING: LazyLock<Recording> = LazyLock::new(Recording::read);
 

@@ -3,9 +3,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::{Random, assert_same_bits};
 use castwise::prelude::*;
 use castwise::{CustomOp, Error, Pass, Promotion, Registry, SourceLine, with_location};
+
+use crate::common::{Random, assert_same_bits};
 
 /// Runs code at a line of its own, which its errors name.
 fn at<T>(line: usize, run: impl FnOnce() -> T) -> T {

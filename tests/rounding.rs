@@ -1,11 +1,12 @@
 //! Rounding of f16 and bf16 chains: after every op, or only when a value is stored.
 
+use castwise::prelude::*;
+use castwise::{Attrs, Op, Operand, Rounding, bf16, f16};
+
 use crate::common::{Random, random_tensor};
 use crate::reference::format::Beyond;
 use crate::reference::program::Array;
 use crate::reference::{Expected, Value, element, format, in_math};
-use castwise::prelude::*;
-use castwise::{Attrs, Op, Operand, Rounding, bf16, f16};
 
 fn settings(rounding: Rounding) -> Settings {
     Settings::new(Rules::Torch).with_rounding(rounding)

@@ -1,9 +1,10 @@
 //! Chains over the same rows, as softmax and layer_norm are, have the same bits in blocks of rows and loop by loop, in eager mode and
 //! compiled, on any number of threads; a refusal is the same; memory is that of blocks.
 
-use crate::common::{Random, assert_same_bits, random_tensor};
 use castwise::prelude::*;
 use castwise::{AsTarget, CancelToken, Error, Pass};
+
+use crate::common::{Random, assert_same_bits, random_tensor};
 
 /// What a chain does next, drawn once and built in both modes.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,12 @@
 //! `sort`, `argsort` and `topk` against a stable sort of each line: every dtype, dims of every layout, ties, NaNs, zeros, both
 //! directions, threads; and what is refused.
 
-use crate::common::stable::{order, run};
 use castwise::expr::parse_expression;
 use castwise::ops::Choice;
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
+
+use crate::common::stable::{order, run};
 
 /// Numbers of few values, with both zeros, infinities and NaNs.
 fn samples(n: usize, special: bool) -> Vec<f64> {

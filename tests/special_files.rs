@@ -6,9 +6,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
-use crate::command::{Dir, Outcome};
 use castwise::Tensor;
 use castwise::io::read_npy;
+
+use crate::command::{Dir, Outcome};
 
 /// The kind of a special file.
 #[derive(Clone, Copy, Debug, PartialEq)]

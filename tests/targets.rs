@@ -3,9 +3,10 @@
 
 #![allow(unsafe_code, reason = "views of memory at addresses; each block has its proof")]
 
-use crate::common::{Random, assert_same_bits, random_tensor};
 use castwise::prelude::*;
 use castwise::{AsTarget, CancelToken, Complex, Element, Error, TensorLayout};
+
+use crate::common::{Random, assert_same_bits, random_tensor};
 
 const DTYPES: [DType; 8] =
     [DType::Bool, DType::U8, DType::I16, DType::BF16, DType::F32, DType::I64, DType::C64, DType::C128];

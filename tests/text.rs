@@ -1,13 +1,14 @@
 //! Programs as text: everything that a program can contain reads back, mistakes are reported with their locations, and
 //! no text makes the reader panic.
 
-use crate::common::{Random, assert_same_bits, random_tensor};
 use castwise::prelude::*;
 use castwise::shape::Dim;
 use castwise::{
     Attrs, DiagnosticKind, Error, MAX_MISTAKES, MAX_PROGRAM_TEXT, Op, PoissonNll, Reduction, Rounding, SourceLocation,
     apply, bf16,
 };
+
+use crate::common::{Random, assert_same_bits, random_tensor};
 
 /// Checks that the text of a program reads back as a program with the same text, and returns that program.
 fn round_trip(p: &Program) -> Program {

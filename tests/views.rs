@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::common::{Random, assert_same_bits, random_tensor};
 use castwise::prelude::*;
 use castwise::{Complex, Element, Error, Feed, bf16};
+
+use crate::common::{Random, assert_same_bits, random_tensor};
 
 /// Elements in memory that has their alignment and no larger one. Complex elements begin at an odd multiple of their
 /// part's size.

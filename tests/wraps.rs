@@ -2,11 +2,12 @@
 //! exact arithmetic in `i128`. A single op is reported if and only if some operands make it wrap. In programs, every op
 //! that wraps is reported, and if none is, the result is that of unbounded integers.
 
-use crate::common::Random;
 use castwise::ops::Output;
 use castwise::prelude::*;
 use castwise::{Attrs, Category, Operand, SourceLocation, WrapNote, apply, promote_types};
 use regex::Regex;
+
+use crate::common::Random;
 
 const INTEGERS: [DType; 8] =
     [DType::U8, DType::U16, DType::U32, DType::U64, DType::I8, DType::I16, DType::I32, DType::I64];

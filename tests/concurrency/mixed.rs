@@ -1,13 +1,12 @@
 //! Many short runs of many kinds on 64 threads at once: each gives the same result or error as when it runs alone.
 
-use crate::common;
 use std::sync::Barrier;
 
 use castwise::prelude::*;
 use castwise::{CancelToken, Error, Prepared};
 
-use super::{bytes, common};
-use crate::common::{Random, random_tensor};
+use super::bytes;
+use crate::common::{self, Random, random_tensor};
 
 /// The outcome of a call: the bytes of its results, or its error as text.
 type Outcome = Result<Vec<Vec<u8>>, String>;

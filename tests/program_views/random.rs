@@ -3,8 +3,8 @@
 use castwise::prelude::*;
 use castwise::{CpuLevel, Limit, Limits, Slice, View};
 
+use super::model::Array;
 use crate::common::{Random, assert_same_bits, random_tensor};
-use crate::model::Array;
 
 /// One node: what it is, and the positions of its operands.
 #[derive(Clone, Debug)]

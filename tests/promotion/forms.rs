@@ -5,7 +5,7 @@ use castwise::prelude::*;
 use castwise::{DiagnosticKind, Op, Operand, PoissonNll, Reduction};
 use num_complex::Complex;
 
-use crate::rules_file::{Cell, Tier};
+use super::rules_file::{Cell, Tier};
 
 /// The scalar of a kind. The recorded tensors have no imaginary parts, but the recorded complex scalar has one.
 fn scalar(kind: &str, imaginary: f64) -> Scalar {

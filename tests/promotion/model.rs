@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::rules_file::{Cell, Row, Tables, Tier, known, wrapped, zero};
+use super::rules_file::{Cell, Row, Tables, Tier, known, wrapped, zero};
 
 /// A result dtype, or PyTorch's error in the notation of the file.
 pub type Outcome = Result<&'static str, String>;

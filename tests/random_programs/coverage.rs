@@ -1,13 +1,13 @@
 //! The coverage of random programs: ops, dtypes, and how operands broadcast.
 
-use crate::common;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use castwise::prelude::*;
 use castwise::promotion::{OperandType, signature};
 use castwise::{Attrs, Op};
 
-use crate::cases::LOOPED;
+use super::cases::LOOPED;
+use crate::common;
 use crate::reference::program::{Broadcast, Role, Seen, Single, Tally};
 
 /// The totals of all programs.

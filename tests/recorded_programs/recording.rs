@@ -1,6 +1,5 @@
 //! Reads `tests/golden/programs.jsonl`, and compares tensors with the recorded results.
 
-use crate::common;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
@@ -8,6 +7,8 @@ use castwise::io::read_npy;
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
 use serde_json::Value;
+
+use crate::common;
 
 /// The programs of the file, with their line numbers.
 pub struct Recording {
