@@ -4,7 +4,8 @@
 
 Run by a Python that has PyTorch and castwise. A workload runs in a process of its own for each number of threads.
 Contenders are timed in turns, each after a pause and a call that is not timed; a figure is the median of all turns. The first call is that of a fresh function, after
-each compiler has compiled another one. inductor needs g++, and its caches are off.
+each compiler has compiled another one. inductor needs g++, and its caches are off. Chains of f16 and bf16 are compared in both arithmetics: rounded
+after every op as in eager execution (`emulate_precision_casts` of inductor), and computed in f32 (`rounding` of castwise).
 """
 
 from __future__ import annotations
@@ -18,7 +19,19 @@ import subprocess
 import sys
 import time
 
-NAMES = ("eager", "inductor", "castwise")
+#: The backend and the options of each contender.
+CONTENDERS = {
+    "eager": ("eager", {}),
+    "inductor": ("inductor", {}),
+    "castwise": ("castwise", {}),
+    "inductor, exact": ("inductor", {"emulate_precision_casts": True}),
+    "castwise, relaxed": ("castwise", {"rounding": "relaxed"}),
+}
+
+
+def contenders(workload):
+    """Those that differ for a workload."""
+    return [c for c in CONTENDERS if "," not in c or "f16" in workload]
 
 
 def workloads(torch):
@@ -96,7 +109,8 @@ def turns(calls, rounds):
 
 def compiled(torch, f, name, arguments):
     """A function that calls the compiled one, and the time of its first call."""
-    g = f if name == "eager" else torch.compile(f, backend=name, dynamic=False)
+    backend, options = CONTENDERS[name]
+    g = f if name == "eager" else torch.compile(f, backend=backend, options=options or None, dynamic=False)
     first = timed(lambda: g(*arguments), 1)
     return (lambda: g(*arguments)), first
 
@@ -110,27 +124,35 @@ def measure(workload, threads, sizes, rounds):
     torch._inductor.config.force_disable_caches = True
     torch.set_num_threads(threads)
     f, make = workloads(torch)[workload]
-    for name in NAMES[1:]:
+    names = contenders(workload)
+    for name in names[1:]:
         compiled(torch, lambda x: x * 3 - 1, name, (torch.ones(8),))
     with torch.no_grad():
         for n in sizes:
             arguments = make(n)
             calls, firsts = {}, {}
-            for name in NAMES:
+            for name in names:
                 torch._dynamo.reset()
                 own = tuple(a.clone() for a in arguments)
                 calls[name], firsts[name] = compiled(torch, f, name, own)
             # A reset forgets what was compiled before it.
             torch._dynamo.reset()
-            calls = {name: compiled(torch, renamed(f, name), name, tuple(a.clone() for a in arguments))[0] for name in NAMES}
+            calls = {name: compiled(torch, renamed(f, name), name, tuple(a.clone() for a in arguments))[0] for name in names}
             print(json.dumps({"workload": workload, "threads": threads, "n": n, "first": firsts, "call": turns(calls, rounds)}), flush=True)
+
+
+def arithmetics(times):
+    """The pairs of contenders that compute alike, with the name of what they do."""
+    if "castwise, relaxed" not in times:
+        return [("", "inductor", "castwise")]
+    return [(", rounded after every op", "inductor, exact", "castwise"), (", in f32", "inductor", "castwise, relaxed")]
 
 
 def renamed(f, name):
     """The same function with code of its own, so that Dynamo keeps one entry for each backend."""
     import types
 
-    return types.FunctionType(f.__code__.replace(co_name=name), f.__globals__, name, f.__defaults__, f.__closure__)
+    return types.FunctionType(f.__code__.replace(co_name=name.replace(", ", "_")), f.__globals__, name, f.__defaults__, f.__closure__)
 
 
 def adamw_fused(threads, n, rounds):
@@ -197,9 +219,11 @@ def main():
                 if "fused" in t:
                     print(f"| {r['workload']} | {threads} | {r['n']} | {t['fused']:.1f} (fused) | | {t['castwise']:.1f} | {t['fused'] / t['castwise']:.2f} | |", flush=True)
                     continue
-                ratios.append(t["inductor"] / t["castwise"])
-                first.append((r["first"]["inductor"], r["first"]["castwise"]))
-                print(f"| {workload} | {threads} | {r['n']} | {t['eager']:.1f} | {t['inductor']:.1f} | {t['castwise']:.1f} | {ratios[-1]:.2f} | {1e3 * first[-1][0]:.0f}, {1e3 * first[-1][1]:.0f} |", flush=True)
+                for how, peer, own in arithmetics(t):
+                    ratios.append(t[peer] / t[own])
+                    first.append((r["first"][peer], r["first"][own]))
+                    times = f"{t['eager']:.1f} | {t[peer]:.1f} | {t[own]:.1f} | {ratios[-1]:.2f}"
+                    print(f"| {workload}{how} | {threads} | {r['n']} | {times} | {1e3 * first[-1][0]:.0f}, {1e3 * first[-1][1]:.0f} |", flush=True)
     mean = math.exp(statistics.fmean(map(math.log, ratios)))
     early = statistics.fmean(b for _, b in first) / statistics.fmean(a for a, _ in first)
     print(f"calls: geometric mean {mean:.2f}, least {min(ratios):.2f}; first calls: {early:.3f} of inductor's")

@@ -1,10 +1,10 @@
 //! castwise's functions beside DataFusion's own expressions, on the same Parquet file, partitions and threads, in
 //! turns.
 //!
-//! `cargo bench --bench engines -- --rows 10000000 --partitions 1 [--turns 7] [--in-memory 0] [--file t.parquet]`
+//! `cargo bench --bench engines -- --rows 10000000 --partitions 1 [--turns 7] [--in-memory 0] [--file t.parquet] [--only NAME]`
 //! prints the least and the median time of each query for both, and their ratio; then the geometric mean of the
-//! ratios. The queries sum their result, so that it is not collected, and what both give is compared. Unless
-//! `--in-memory 0` is given, the table is read before. `--file` keeps the table, for `polars.py`; if there is one already, it
+//! ratios. Queries give columns, whose batches are dropped as they come, or aggregates; the sums of what both give are compared before. Unless
+//! `--in-memory 0` is given, the table is read before. `--file` keeps the table, for `engines_polars.py`; if there is one already, it
 //! must have as many rows as `--rows` says, if that is given.
 
 use std::sync::Arc;
@@ -15,11 +15,14 @@ use datafusion::arrow::array::{ArrayRef, AsArray, Float32Array, Float64Array, Re
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::dataframe::DataFrameWriteOptions;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use futures::StreamExt;
 
 type Error = Box<dyn std::error::Error>;
 
-/// A workload: its name, castwise's query and DataFusion's.
+/// A workload: its name, and the queries of castwise and of DataFusion, whose only column is `y`.
 struct Workload(&'static str, String, String);
 
 /// The normal distribution by Abramowitz and Stegun, 7.1.26, since DataFusion has no `erf`.
@@ -39,30 +42,30 @@ fn workloads() -> Vec<Workload> {
     let scholes = format!("spot * {} - strike * exp(-0.03 * years) * {}", normal(d1), normal(&d2));
     let call = "t = v * sqrt(y); d1 = (log(s / k) + (0.03 + v * v / 2) * y) / t; d2 = d1 - t; \
         s * (1 + erf(d1 * 0.7071067811865476)) / 2 - k * exp(-0.03 * y) * (1 + erf(d2 * 0.7071067811865476)) / 2";
-    let total = |of: &str| format!("SELECT sum({of}) FROM t");
+    let column = |of: &str| format!("SELECT {of} AS y FROM t");
     vec![
-        Workload("read", total("a + b"), total("a + b")),
-        Workload("one op, f32", total("castwise('a + b', a, b)"), total("a + b")),
-        Workload("ten ops, f32", total(&format!("castwise('{ten}', a, b)")), total(ten_sql)),
+        Workload("read", column("a"), column("a")),
+        Workload("one op, f32", column("castwise('a + b', a, b)"), column("a + b")),
+        Workload("ten ops, f32", column(&format!("castwise('{ten}', a, b)")), column(ten_sql)),
         Workload(
             "black-scholes, f64",
-            total(&format!("castwise('{call}', vol, years, spot, strike)")),
-            total(&scholes),
+            column(&format!("castwise('{call}', vol, years, spot, strike)")),
+            column(&scholes),
         ),
         Workload(
             "ndvi, casts",
-            total("castwise('(cast(n, f32) - r) / (n + cast(r, f32) + 1)', nir, red)"),
-            total("(nir::REAL - red::REAL) / (nir::REAL + red::REAL + 1::REAL)"),
+            column("castwise('(cast(n, f32) - r) / (n + cast(r, f32) + 1)', nir, red)"),
+            column("(nir::REAL - red::REAL) / (nir::REAL + red::REAL + 1::REAL)"),
         ),
         Workload(
             "filter and expression",
-            "SELECT sum(castwise('a * b + 1', a, b)) FROM t WHERE castwise('a * a + b * b < 0.5', a, b)".into(),
-            "SELECT sum(a * b + 1::REAL) FROM t WHERE a * a + b * b < 0.5::REAL".into(),
+            "SELECT castwise('a * b + 1', a, b) AS y FROM t WHERE castwise('a * a + b * b < 0.5', a, b)".into(),
+            "SELECT a * b + 1::REAL AS y FROM t WHERE a * a + b * b < 0.5::REAL".into(),
         ),
         Workload(
             "aggregate",
-            "SELECT castwise_agg('sum(a * b)', a, b) FROM t".into(),
-            "SELECT sum(a * b) FROM t".into(),
+            "SELECT castwise_agg('sum(a * b)', a, b) AS y FROM t".into(),
+            "SELECT sum(a * b) AS y FROM t".into(),
         ),
     ]
 }
@@ -112,13 +115,29 @@ async fn written(rows: usize, path: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The sum that a query gives, and the time that it takes.
-async fn timed(session: &SessionContext, query: &str) -> Result<(f64, Duration), Error> {
-    let begin = Instant::now();
-    let batches = session.sql(query).await?.collect().await?;
-    let time = begin.elapsed();
+/// The sum of the column that a query gives.
+async fn sum(session: &SessionContext, query: &str) -> Result<f64, Error> {
+    let batches = session.sql(&format!("SELECT sum(y) FROM ({query})")).await?.collect().await?;
     let sum = cast(batches[0].column(0), &DataType::Float64)?;
-    Ok((sum.as_primitive::<Float64Type>().value(0), time))
+    Ok(sum.as_primitive::<Float64Type>().value(0))
+}
+
+/// The time that a query takes, planning included. Each partition is consumed by a task of its own.
+async fn timed(session: &SessionContext, query: &str) -> Result<Duration, Error> {
+    let begin = Instant::now();
+    let streams = session.sql(query).await?.execute_stream_partitioned().await?;
+    let consume = |mut stream: SendableRecordBatchStream| async move {
+        let mut rows = 0;
+        while let Some(batch) = stream.next().await {
+            rows += batch?.num_rows();
+        }
+        Ok::<_, DataFusionError>(rows)
+    };
+    let tasks: Vec<_> = streams.into_iter().map(|stream| tokio::spawn(consume(stream))).collect();
+    for task in tasks {
+        task.await??;
+    }
+    Ok(begin.elapsed())
 }
 
 #[tokio::main]
@@ -145,14 +164,18 @@ async fn main() -> Result<(), Error> {
     }
     println!("{rows} rows, {partitions} partitions, least and median of {turns} turns, ms");
     let mut ratios = Vec::new();
+    let only = text("--only")?;
     for Workload(name, ours, theirs) in workloads() {
+        if only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+            continue;
+        }
         let mut times = [Vec::new(), Vec::new()];
-        let (got, want) = (timed(&session, &ours).await?.0, timed(&session, &theirs).await?.0);
+        let (got, want) = (sum(&session, &ours).await?, sum(&session, &theirs).await?);
         // Sums of f32 are DataFusion's in f32 or f64, and its normal distribution is an approximation.
         assert!((got - want).abs() <= 1e-3 * want.abs(), "{name}: {got} {want}");
         for _ in 0..turns {
-            times[0].push(timed(&session, &ours).await?.1);
-            times[1].push(timed(&session, &theirs).await?.1);
+            times[0].push(timed(&session, &ours).await?);
+            times[1].push(timed(&session, &theirs).await?);
         }
         times.iter_mut().for_each(|t| t.sort());
         let ms = |d: Duration| d.as_secs_f64() * 1e3;

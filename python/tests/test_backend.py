@@ -33,7 +33,9 @@ def calls(monkeypatch):
     """The programs that are compiled during a test."""
     found = []
     monkeypatch.setattr(
-        backend_module, "compile_graph", lambda gm, examples=(): _graph.compile_graph(gm, examples, found)
+        backend_module,
+        "compile_graph",
+        lambda gm, examples=(), relaxed=False: _graph.compile_graph(gm, examples, found, relaxed),
     )
     torch._dynamo.reset()
     yield found
@@ -536,8 +538,38 @@ def test_errors_are_those_of_python(calls):
     f = torch.compile(lambda x, y: x // y + 1, backend="castwise")
     with pytest.raises(ZeroDivisionError):
         f(torch.ones(3, dtype=torch.int32), torch.zeros(3, dtype=torch.int32))
-    with pytest.raises(Exception, match="options"):
-        torch.compile(lambda x: x + 1, backend="castwise", options={"speed": 1})(torch.ones(3))
+    for options, of in [({"speed": 1}, "the option 'rounding', not 'speed'"), ({"rounding": "fast"}, "not 'fast'")]:
+        with pytest.raises(Exception, match=of):
+            torch.compile(lambda x: x + 1, backend="castwise", options=options)(torch.ones(3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_relaxed_rounding(calls, dtype):
+    """A chain in f32 whose result is rounded, forward and backward; in parts of a graph as well."""
+
+    def chain(x, m, w, b):
+        return (x - m) * w + b
+
+    x, m, w, b = (torch.randn(8, 33, dtype=torch.float32).to(dtype).requires_grad_() for _ in range(4))
+    y = torch.compile(chain, backend="castwise", options={"rounding": "relaxed"})(x, m, w, b)
+    wide = [t.detach().float().requires_grad_() for t in (x, m, w, b)]
+    expected = chain(*wide)
+    assert torch.equal(y, expected.to(dtype)) and not torch.equal(y, chain(x, m, w, b))
+    cotangent = torch.randn_like(y)
+    y.backward(cotangent)
+    expected.backward(cotangent.float())
+    assert all(torch.equal(t.grad, u.grad.to(dtype)) for t, u in zip((x, m, b), (wide[0], wide[1], wide[3])))
+    # What the forward graph saves is a tensor of the dtype.
+    assert torch.equal(w.grad, cotangent * (x - m))
+    assert len(calls) == 2 and all("rounding = relaxed" in c.text for c in calls)
+    torch._dynamo.reset()
+    calls.clear()
+    parts = torch.compile(
+        lambda x, m, w, b: chain(chain(x, m, w, b) @ w.T, *(t[:, :8] for t in (m, w, b))),
+        backend="castwise",
+        options={"rounding": "relaxed"},
+    )
+    assert parts(x, m, w, b).dtype == dtype and all("rounding = relaxed" in c.text for c in calls) and len(calls) == 2
 
 
 @pytest.mark.parametrize("limits", [{"max_bytes": 8}, {"time_limit": 0.0}], ids=str)

@@ -21,6 +21,8 @@ from .._errors import FeedError
 from ._lower import check, dense, lower, memory_order
 from ._text import VIEWS, Lowered, Text, Unsupported, tensor_of
 
+#: A program: a function of the list of its tensors, and for each result of the tensor that it is written to or None. Gives those that are new.
+Execute = Callable[[list[Any], tuple[Any, ...]], list[Any]]
 #: A function of the list of arguments, which it may empty, that gives the list of results.
 Boxed = Callable[[list[Any]], Any]
 
@@ -50,6 +52,10 @@ class Call:
         for i, order in self._orders:
             results[i] = results[i].permute(order)
         return results
+
+    def plain(self) -> Execute | None:
+        """The program as it is, if all dims are in the order that it has them in."""
+        return None if self._read is not None or self._orders else self._run
 
     def into(self, tensors: list[torch.Tensor], out: tuple[torch.Tensor | None, ...]) -> list[torch.Tensor]:
         """Writes results to tensors, whose dims are in the order of memory, and returns those that have none, in order."""
@@ -92,9 +98,13 @@ def _shared_order(nodes: Sequence[Node], inputs: Sequence[Node]) -> list[int] | 
 
 
 def _program(
-    nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node], targets: dict[Node, Node] | None = None
+    nodes: Sequence[Node],
+    inputs: Sequence[Node],
+    outputs: Sequence[Node],
+    relaxed: bool,
+    targets: dict[Node, Node] | None = None,
 ) -> Call:
-    """The program of nodes. A result with a target has the order of dims of that argument's memory."""
+    """The program of nodes, with relaxed rounding or without. A result with a target has the order of dims of that argument's memory."""
     targets = targets or {}
     t = Text()
     shared = _shared_order(nodes, inputs)
@@ -120,7 +130,7 @@ def _program(
             name, back = t.view("permute", name, f"dims = {order}"), [order.index(d) for d in range(value.ndim)]
         results.append(name)
         orders.append(back)
-    return Call(t.program(results), orders, shared)
+    return Call(t.program(results, relaxed), orders, shared)
 
 
 class _Support(OperatorSupport):
@@ -208,8 +218,10 @@ def _unchanged(gm: GraphModule) -> Boxed:
     return call
 
 
-def compile_graph(gm: GraphModule, _examples: Sequence[Any] = (), calls: list[Call] | None = None) -> Boxed:
-    """Compiles a graph of AOTAutograd. ``calls`` collects the programs, for tests."""
+def compile_graph(
+    gm: GraphModule, _examples: Sequence[Any] = (), calls: list[Call] | None = None, relaxed: bool = False
+) -> Boxed:
+    """Compiles a graph of AOTAutograd. ``calls`` collects the programs, for tests; ``relaxed`` sets their rounding."""
     calls = [] if calls is None else calls
     original = torch.fx.GraphModule(gm, _copied(gm))
     writes = _take_writes(gm)
@@ -224,7 +236,7 @@ def compile_graph(gm: GraphModule, _examples: Sequence[Any] = (), calls: list[Ca
         return _boxed(_unchanged(original))
     output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
     results = list(output.args[0]) if isinstance(output.args[0], (list, tuple)) else [output.args[0]]
-    whole = _whole(gm, partitions, results, writes)
+    whole = _whole(gm, partitions, results, writes, relaxed)
     if whole is not None:
         call, boxed = whole
         calls.append(call)
@@ -236,7 +248,7 @@ def compile_graph(gm: GraphModule, _examples: Sequence[Any] = (), calls: list[Ca
         return _boxed(_unchanged(original))
     for name, part in list(fused.named_children()):
         if name.startswith("fused_") and isinstance(part, GraphModule):
-            calls.append(_replace(fused, name, part))
+            calls.append(_replace(fused, name, part, relaxed))
     fused.recompile()
     targets = [at for at, _ in writes]
 
@@ -268,14 +280,14 @@ def _boxed(f: Boxed) -> Boxed:
     return f
 
 
-def _replace(fused: GraphModule, name: str, part: GraphModule) -> Call:
+def _replace(fused: GraphModule, name: str, part: GraphModule, relaxed: bool) -> Call:
     """Replaces a fused partition by a compiled program."""
     nodes = [n for n in part.graph.nodes if n.op == "call_function"]
     inputs = [n for n in part.graph.nodes if n.op == "placeholder"]
     (output,) = (n for n in part.graph.nodes if n.op == "output")
     single = isinstance(output.args[0], Node)
     outputs = [output.args[0]] if single else list(output.args[0])
-    call = _program(nodes, inputs, outputs)
+    call = _program(nodes, inputs, outputs, relaxed)
     delattr(fused, name)
     module = _Module(call, single, part)
     setattr(fused, name, module)
@@ -301,7 +313,11 @@ class _Module(torch.nn.Module):
 
 
 def _whole(
-    gm: GraphModule, partitions: Sequence[Partition], results: Sequence[Any], writes: Sequence[tuple[int, Node]]
+    gm: GraphModule,
+    partitions: Sequence[Partition],
+    results: Sequence[Any],
+    writes: Sequence[tuple[int, Node]],
+    relaxed: bool,
 ) -> tuple[Call, Boxed] | None:
     """The call of a graph that is one partition: without FX around it."""
     placeholders = {n: i for i, n in enumerate(n for n in gm.graph.nodes if n.op == "placeholder")}
@@ -314,7 +330,7 @@ def _whole(
         if isinstance(n, Node) and n not in placeholders and n not in outputs:
             outputs.append(n)
     targets = _targets(list(placeholders), results, writes)
-    call = _program(computed, feeds, outputs, targets)
+    call = _program(computed, feeds, outputs, relaxed, targets)
     at = [placeholders[n] for n in feeds]
     # Results that are not written to an argument by the program are new tensors.
     new = [n for n in outputs if n not in targets]
@@ -332,7 +348,28 @@ def _whole(
         value = tensor_of(placeholder)
         order = memory_order(value)
         direct[outputs.index(n)] = (placeholders[placeholder], None if value.is_contiguous() else order)
-    return call, _reading(call, at, where, stored, direct)
+    return call, _reading(call, (at, len(placeholders)), where, stored, direct)
+
+
+def _fresh(execute: Execute, feeds: list[int] | None, count: int) -> Boxed:
+    """The function of a graph whose results are new tensors; ``feeds`` is None if it reads all arguments in their order."""
+    new = (None,) * count
+    if feeds is None:
+        return lambda args: execute(args, new)
+    return lambda args: execute([args[i] for i in feeds], new)
+
+
+def _in_place(execute: Execute, feeds: list[int], written: list[int]) -> Boxed:
+    """The function of a graph all of whose results are written to arguments, in their order of dims."""
+
+    def run(args: list[Any]) -> list[Any]:
+        out = tuple([args[i] for i in written])
+        made = execute([args[i] for i in feeds], out)
+        # As every op in place does it, so that autograd notices.
+        torch.autograd.graph.increment_version(out)
+        return made
+
+    return run
 
 
 def _targets(
@@ -357,19 +394,18 @@ def _targets(
 
 def _reading(
     call: Call,
-    feeds: list[int],
+    read: tuple[list[int], int],
     where: list[tuple[bool, Any]],
     stored: list[tuple[int, Any, Any]],
     direct: list[tuple[int, list[int] | None] | None],
 ) -> Boxed:
-    if not stored and not any(direct) and where == [(True, i) for i in range(len(direct))]:
-
-        def run(args: list[Any]) -> list[Any]:
-            made = call(*[args[i] for i in feeds])
-            args.clear()
-            return made
-
-        return run
+    """The function of a graph's arguments: ``read`` has the positions of those that the program reads, and how many there are."""
+    feeds, count = read
+    execute = None if stored else call.plain()
+    if execute is not None and not any(direct) and where == [(True, i) for i in range(len(direct))]:
+        return _fresh(execute, None if feeds == list(range(count)) else feeds, len(direct))
+    if execute is not None and not where and all(d is not None and d[1] is None for d in direct):
+        return _in_place(execute, feeds, [d[0] for d in direct if d is not None])
     written = [d[0] for d in direct if d is not None]
 
     def run_and_store(args: list[Any]) -> list[Any]:

@@ -115,9 +115,10 @@ class Text:
         to = f" to {list(shape)}" if len(shape) else ""
         return self._line(f"constant {dtype_name(dtype)}[] [{_element(value, dtype)}]{to}")
 
-    def program(self, results: Sequence[str]) -> str:
+    def program(self, results: Sequence[str], relaxed: bool = False) -> str:
         """The whole text."""
-        head = f"program(rules = torch{settings()}) ({', '.join(self.feeds)})"
+        rounding = ", rounding = relaxed" if relaxed else ""
+        head = f"program(rules = torch{rounding}{settings()}) ({', '.join(self.feeds)})"
         return f"castwise 1\n{head} {{\n{''.join(self.lines)}  fetch {', '.join(results)}\n}}\n"
 
 

@@ -1,6 +1,6 @@
 """The workloads of `engines.rs` in polars, on the file that `--file` of that bench keeps.
 
-    POLARS_MAX_THREADS=1 python3 datafusion/benches/polars.py t.parquet [TURNS]
+    POLARS_MAX_THREADS=1 python3 datafusion/benches/engines_polars.py t.parquet [TURNS]
 
 prints the least and the median time of each query in ms. The table is in memory, and queries run on polars' streaming engine.
 """
