@@ -3,6 +3,9 @@
 use castwise::prelude::*;
 use castwise::{Op, apply};
 
+use crate::common::levels::at_every_level;
+use crate::common::{Random, assert_same_bits, random_tensor};
+
 /// The positions of a shape in row-major order.
 fn positions(shape: &[usize]) -> Vec<Vec<usize>> {
     let mut all = vec![vec![]];
@@ -266,4 +269,42 @@ fn a_softmax_is_the_same_in_both_modes() {
             Executor::new().run(&p, feeds! { "x" => t }, [&softmax(&p.data("x", DType::F32, [None, None]))]).unwrap();
         assert_eq!(out[0].as_bytes(), eager.as_bytes(), "{columns} columns");
     }
+}
+
+/// Reductions over the first dim of what is computed.
+fn columns_of<M: Mode>([x, y, w]: &[Var<M>; 3]) -> [Var<M>; 4] {
+    let computed = x * y - w;
+    let over = |v: &Var<M>| v.over([0]).sum();
+    [over(&computed), computed.over([0]).amax(), over(&(x * x)), (x + y).over([0]).mean()]
+}
+
+/// What segments add to the sums of columns while they compute it has the bits of a sum of the stored operand, whatever is reduced
+/// beside it: random bits, NaNs included, of rows in and out of place, in tiles and groups that end anywhere.
+#[test]
+fn sums_over_the_first_dim_are_those_of_stored_operands() {
+    at_every_level("reductions::sums_over_the_first_dim_are_those_of_stored_operands", || {
+        let (mut random, exe, cx) = (Random(23), Executor::builder().threads(2).build(), Eager::new(Rules::Torch));
+        for (rows, columns) in [(1, 64), (3, 65), (64, 512), (65, 513), (130, 700), (129, 2000), (200, 100)] {
+            for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+                let x = random_tensor(dtype, &[rows, columns], &mut random, false);
+                let y = random_tensor(dtype, &[rows, 1], &mut random, false);
+                let w = random_tensor(dtype, &[columns], &mut random, false);
+                let swapped = x.transpose(0, 1).unwrap().contiguous().unwrap().transpose(0, 1).unwrap();
+                for x in [&x, &swapped] {
+                    let want = columns_of(&[x, &y, &w].map(|t| cx.tensor(t)));
+                    let p = Program::new(Rules::Torch);
+                    let names = [("x", x), ("y", &y), ("w", &w)];
+                    let results = columns_of(&names.map(|(name, t)| p.data(name, dtype, t.shape())));
+                    for some in [0..4, 0..1, 2..3, 2..4] {
+                        let feeds = names.map(|(name, t)| (name, t.clone()));
+                        let got = exe.run(&p, feeds, &results[some.clone()]).unwrap();
+                        for ((got, want), i) in got.iter().zip(&want[some.clone()]).zip(some) {
+                            let case = || format!("result {i} of {dtype}, {rows} rows of {columns}, {:?}", x.strides());
+                            assert_same_bits(got, &want.result().unwrap(), &case);
+                        }
+                    }
+                }
+            }
+        }
+    });
 }
