@@ -1,7 +1,7 @@
 //! castwise's functions beside DataFusion's own expressions, on the same Parquet file, partitions and threads, in
 //! turns.
 //!
-//! `cargo bench --bench engines -- --rows 10000000 --partitions 1 [--turns 7] [--in-memory 0] [--file t.parquet] [--only NAME]`
+//! `cargo bench --bench engines -- --rows 10000000 --partitions 1 [--turns 7] [--in-memory 0] [--file t.parquet] [--only NAME] [--batch ROWS]`
 //! prints the least and the median time of each query for both, and their ratio; then the geometric mean of the
 //! ratios. Queries give columns, whose batches are dropped as they come, or aggregates; the sums of what both give are compared before. Unless
 //! `--in-memory 0` is given, the table is read before. `--file` keeps the table, for `engines_polars.py`; if there is one already, it
@@ -149,7 +149,11 @@ async fn main() -> Result<(), Error> {
     if !std::path::Path::new(&path).exists() {
         written(asked.unwrap_or(1_000_000), &path).await?;
     }
-    let mut session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(partitions));
+    let mut config = SessionConfig::new().with_target_partitions(partitions);
+    if let Some(rows) = number("--batch")? {
+        config = config.with_batch_size(rows);
+    }
+    let mut session = SessionContext::new_with_config(config);
     castwise_datafusion::register(&mut session, Rules::Torch)?;
     session.register_parquet("t", &path, ParquetReadOptions::default()).await?;
     let rows = session.table("t").await?.count().await?;
