@@ -2,6 +2,7 @@
 //!
 //! Guarantees: [`Buffer::check`] accepts no reach that leaves its bytes. Does not: run anything.
 
+use super::gather::fill;
 use super::made::Made;
 use crate::backend::abi::{SegmentFn, WIDTH};
 use crate::base::cancel::Stop;
@@ -203,6 +204,17 @@ pub(super) struct FoldOut {
     pub(super) kernels: FoldKernels,
     /// The result of an empty reduction.
     pub(super) nothing: Bits,
+}
+
+impl FoldOut {
+    /// Writes `n` results of an empty reduction, from which a reduction begins.
+    ///
+    /// # Safety
+    /// There must be room for `n` elements.
+    pub(super) unsafe fn begin(&self, n: usize, to: *mut u8) {
+        // SAFETY: the source is one element; passed on.
+        unsafe { fill((&raw const self.nothing).cast(), self.dtype, n, to) };
+    }
 }
 
 /// What the threads share.

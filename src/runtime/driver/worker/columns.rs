@@ -4,7 +4,6 @@
 
 use std::ptr::without_provenance;
 
-use super::super::gather::fill;
 use super::super::job::FoldOut;
 use super::Worker;
 use crate::kernels::operands;
@@ -68,17 +67,12 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Whether segments add the values of reduction `k` to the columns' sums while they compute them.
-    fn adds(&self, k: usize) -> bool {
-        self.strategy().adds() && self.job.launch.schedule.folds[k].is_sum
-    }
-
     /// Makes rows of `n` sums, and of other results, ready in staged tiles, and points the slots of what segments add at them.
     unsafe fn begin_columns(&mut self, n: usize) {
         for (k, fold) in self.job.folds.iter().enumerate() {
             // SAFETY: the staged tiles are the reductions' own; a segment accesses no more of one than a tile, and what is behind it.
             unsafe {
-                fill((&raw const fold.nothing).cast(), fold.dtype, n, self.staged(k, 1));
+                fold.begin(n, self.staged(k, 1));
                 if self.adds(k) {
                     self.table[self.job.launch.schedule.folds[k].slot as usize] = self.staged(k, 1);
                 }
@@ -113,7 +107,7 @@ impl Worker<'_> {
                 let (to, nothing) = (fold.start.add(to * size), self.staged(k, 2));
                 if self.adds(k) {
                     // Segments add without canonical NaNs, which the kernel makes.
-                    fill((&raw const fold.nothing).cast(), fold.dtype, n, nothing);
+                    fold.begin(n, nothing);
                     (fold.kernels.f)(operands([self.staged(k, 1).cast_const(), nothing.cast_const()]), to, n);
                 } else {
                     std::ptr::copy_nonoverlapping(self.staged(k, 1 + rows % 2), to, n * size);
@@ -142,7 +136,7 @@ impl Worker<'_> {
                 let values = self.span(0, at, n)?;
                 for (k, fold) in self.job.folds.iter().enumerate() {
                     let to = fold.start.add(at / count * fold.dtype.size());
-                    fill((&raw const fold.nothing).cast(), fold.dtype, n / count, to);
+                    fold.begin(n / count, to);
                     (fold.kernels.f)(stacked(self.folded(values, k), width, count), to, n);
                 }
             }
@@ -177,7 +171,7 @@ impl Worker<'_> {
         // results have a row for each group.
         unsafe {
             for fold in self.job.folds {
-                fill((&raw const fold.nothing).cast(), fold.dtype, s.width, to(fold));
+                fold.begin(s.width, to(fold));
             }
             if tile >= end - at && side_by_side(count, s.width) == s.together {
                 let values = self.span(0, at, end - at)?;
@@ -187,7 +181,7 @@ impl Worker<'_> {
                 return Ok(());
             }
             for (k, fold) in self.job.folds.iter().enumerate() {
-                fill((&raw const fold.nothing).cast(), fold.dtype, lanes, self.staged(k, 1));
+                fold.begin(lanes, self.staged(k, 1));
             }
             while at < end {
                 let n = tile.min(end - at);

@@ -3,7 +3,6 @@
 //! Guarantees: as [`super`]'s; element `i` of a piece goes to lane `i % LANES`, however the piece is cut into tiles. Does not:
 //! combine partial results, or reduce across rows.
 
-use super::super::gather::fill;
 use super::super::job::{FoldKernels, FoldOut};
 use super::super::scratch::LANES_ROOM;
 use super::Worker;
@@ -15,6 +14,11 @@ use crate::plan::strategy::RowFold;
 use crate::plan::tuning::ROW_BLOCK;
 
 impl Worker<'_> {
+    /// Whether segments add the values of reduction `k` to its sums while they compute them.
+    pub(super) fn adds(&self, k: usize) -> bool {
+        self.strategy().adds() && self.job.launch.schedule.folds[k].is_sum
+    }
+
     /// The lanes of reduction `k` in the `r`-th row of a block.
     pub(super) unsafe fn lanes(&self, k: usize, r: usize) -> *mut u8 {
         // SAFETY: the layout has lanes for every reduction and row.
@@ -36,9 +40,9 @@ impl Worker<'_> {
                     // A segment accesses lanes from that of its first element on, up to LANES of them, some behind the last. (Rows
                     // with contiguous parts are not in blocks: the room of the next row is free.)
                     let n = if contiguous.is_some() { 2 * LANES } else { LANES };
-                    fill_lanes(fold, n, lanes);
+                    fold.begin(n, lanes);
                 }
-                if strategy.adds() && reduced.is_sum {
+                if self.adds(k) {
                     self.table[reduced.slot as usize] = lanes.add(at % LANES * fold.dtype.size());
                 }
             }
@@ -82,8 +86,7 @@ impl Worker<'_> {
 
     /// Combines `n` elements of a piece, from element `at` of the row on, with its lanes, unless the segment has done so.
     unsafe fn fold_lanes(&self, k: usize, from: *const u8, lanes: *mut u8, at: usize, n: usize) {
-        let launch = self.job.launch;
-        if launch.strategy.adds() && launch.schedule.folds[k].is_sum {
+        if self.adds(k) {
             return;
         }
         let FoldOut { dtype, kernels, .. } = self.job.folds[k];
@@ -107,7 +110,7 @@ impl Worker<'_> {
     pub(super) unsafe fn begin_summed_rows(&mut self, count: usize) {
         for (k, fold) in self.job.folds.iter().enumerate() {
             // SAFETY: passed on.
-            unsafe { fill_lanes(fold, count * LANES, self.lanes(k, 0)) };
+            unsafe { fold.begin(count * LANES, self.lanes(k, 0)) };
         }
     }
 
@@ -134,11 +137,4 @@ impl Worker<'_> {
             }
         }
     }
-}
-
-/// # Safety
-/// There must be room for `n` lanes.
-unsafe fn fill_lanes(fold: &FoldOut, n: usize, lanes: *mut u8) {
-    // SAFETY: passed on.
-    unsafe { fill((&raw const fold.nothing).cast(), fold.dtype, n, lanes) };
 }
