@@ -55,6 +55,40 @@ fn every_layout_and_address_is_written_and_nothing_beside() {
     }
 }
 
+/// What begins between two cache lines is computed in two calls: on one thread and on two, in runs that can be stopped, and in rows.
+#[test]
+fn long_results_between_cache_lines_are_those_at_the_beginning_of_one() {
+    let (rows, columns, mut random) = (5, 9001, Random(32));
+    let executors = [1, 2].map(|n| Executor::builder().threads(n).build());
+    for dtype in DTYPES {
+        let (p, sum) = program(dtype);
+        let (size, n) = (dtype.size(), rows * columns);
+        let x = random_tensor(dtype, &[rows, columns], &mut random, false);
+        // One row, so that all is one loop, or a row that each other row is added to.
+        for y in [[rows, columns], [1, columns]].map(|shape| random_tensor(dtype, &shape, &mut random, false)) {
+            let feeds = [(&x).into(), (&y).into()];
+            let want = Executor::new().prepare(&p, [&sum]).unwrap().run(&[&x, &y]).unwrap().remove(0);
+            for (exe, first, stopped) in
+                executors.iter().flat_map(|e| [0, 1, 3, 7].map(|f| [(e, f, false), (e, f, true)])).flatten()
+            {
+                let (step, token) = (exe.prepare(&p, [&sum]).unwrap(), CancelToken::new());
+                let mut memory = vec![0xA5u8; (n + 2 * first) * size];
+                let mut view =
+                    TensorViewMut::from_bytes(dtype, [rows, columns], &mut memory[first * size..][..n * size]).unwrap();
+                let into = std::slice::from_mut(&mut view);
+                match stopped {
+                    true => step.run_views_into_with(&feeds, into, &token).unwrap(),
+                    false => step.run_views_into(&feeds, into).unwrap(),
+                }
+                let (before, rest) = memory.split_at(first * size);
+                let (made, after) = rest.split_at(n * size);
+                assert!(made == want.as_bytes().unwrap(), "{dtype} {:?} {first} {stopped}", y.shape());
+                assert!(before.iter().chain(after).all(|b| *b == 0xA5), "{dtype} {first}");
+            }
+        }
+    }
+}
+
 /// A run with the feed at one place of memory and the result at another, of all distances, on one thread and on several, with
 /// one kernel and with two: it gives what it gives for a copy of the feed.
 #[test]

@@ -50,6 +50,65 @@ pub struct Array<'py> {
     pub owner: Bound<'py, PyAny>,
 }
 
+/// Elements that a result is written to, by their layout; the array is borrowed.
+pub struct Written<'a> {
+    first: *mut u8,
+    layout: &'a TensorLayout,
+}
+
+impl<'a> Written<'a> {
+    /// Those of an array that [`writable`] has checked; the layout is the array's.
+    pub fn of(array: &'a Array<'_>, layout: &'a TensorLayout) -> Written<'a> {
+        Written { first: array.first, layout }
+    }
+
+    /// Those of an object that is a writable array of this library and layout; `None` as in [`view_like`].
+    pub fn like(
+        obj: Borrowed<'a, '_, PyAny>,
+        library: Library,
+        layout: &'a TensorLayout,
+        traced: bool,
+    ) -> Option<Written<'a>> {
+        let first = first_like(obj, library, layout, traced)?;
+        (library != Library::NumPy || ndarrays::is_writable(&obj)).then_some(Written { first, layout })
+    }
+
+    /// Those of a writable array that a view is of, if it has this layout.
+    pub fn over(view: &TensorView<'a>, layout: &'a TensorLayout) -> Option<Written<'a>> {
+        let same =
+            view.dtype() == layout.dtype() && view.shape() == layout.shape() && view.strides() == layout.strides();
+        same.then_some(Written { first: view.as_ptr().cast_mut(), layout })
+    }
+
+    /// The elements as a view.
+    pub fn view(self) -> castwise::Result<TensorViewMut<'a>> {
+        // SAFETY: as in `Array::view`; the array is writable, and Rust has no reference to it. Of two arrays of one call none
+        // whose elements are contiguous shares one with the other, which `check_apart` has checked; the others are written
+        // when the run has ended.
+        unsafe { self.layout.over_mut(self.first) }
+    }
+
+    /// The addresses from the lowest element to the end of the highest.
+    fn span(&self) -> (usize, usize) {
+        let (start, size) = (self.first.addr(), self.layout.dtype().size() as i128);
+        let (mut low, mut high) = (start as i128, start as i128);
+        if self.layout.shape().contains(&0) {
+            return (start, start);
+        }
+        for (n, s) in self.layout.shape().iter().zip(self.layout.strides()) {
+            let far = (*n as i128 - 1) * *s as i128 * size;
+            *if far < 0 { &mut low } else { &mut high } += far;
+        }
+        (low as usize, (high + size) as usize)
+    }
+
+    /// Whether there are no gaps between the elements.
+    fn is_whole(&self) -> bool {
+        let (low, high) = self.span();
+        high - low == self.layout.shape().iter().product::<usize>() * self.layout.dtype().size()
+    }
+}
+
 /// An argument of a call.
 pub enum Argument<'py> {
     Array(Array<'py>),
@@ -72,34 +131,6 @@ impl<'py> Array<'py> {
         // array from another thread during a call is a data race of that code, as with every function of NumPy that
         // releases the interpreter's lock. Bools are checked when the array is read.
         unsafe { layout.over(self.first) }
-    }
-
-    /// The elements as a view for writing.
-    pub fn view_mut<'a>(&'a self, layout: &TensorLayout) -> castwise::Result<TensorViewMut<'a>> {
-        // SAFETY: as in `view`; the array is writable, which `writable` has checked, and Rust has no reference to it. Of two
-        // arrays of one call none whose elements are contiguous shares one with the other, which `check_apart` has
-        // checked; the others are written when the run has ended.
-        unsafe { layout.over_mut(self.first) }
-    }
-
-    /// The addresses from the lowest element to the end of the highest.
-    fn span(&self) -> (usize, usize) {
-        let (mut low, mut high, size) =
-            (self.first.addr() as i128, self.first.addr() as i128, self.dtype.size() as i128);
-        if self.shape.contains(&0) {
-            return (self.first.addr(), self.first.addr());
-        }
-        for (n, s) in self.shape.iter().zip(&self.strides) {
-            let far = (*n as i128 - 1) * *s as i128 * size;
-            *if far < 0 { &mut low } else { &mut high } += far;
-        }
-        (low as usize, (high + size) as usize)
-    }
-
-    /// Whether there are no gaps between the elements.
-    fn is_whole(&self) -> bool {
-        let (low, high) = self.span();
-        high - low == self.shape.iter().product::<usize>() * self.dtype.size()
     }
 
     /// A tensor with a copy of the elements.
@@ -150,21 +181,30 @@ pub fn view_like<'a>(
     layout: &TensorLayout,
     traced: bool,
 ) -> Option<TensorView<'a>> {
-    // Bytes of bools are looked at, and lazy conjugation is resolved.
-    if layout.dtype() == DType::Bool || layout.dtype().is_complex() {
+    // Bytes of bools are looked at.
+    if layout.dtype() == DType::Bool {
         return None;
     }
-    let first = match library {
-        Library::NumPy => ndarrays::elements(&obj, layout)?,
-        Library::Torch | Library::Paddle => match kind(&obj).ok()? {
-            Kind::Tensors(tensors) => tensors.elements(&obj, library, layout, traced)?,
-            _ => return None,
-        },
-        Library::Jax | Library::Other(_) => return None,
-    };
+    let first = first_like(obj, library, layout, traced)?;
     // SAFETY: as in `Array::view`, of which the address is the one that an array of this object would have; the object is borrowed
     // as long as the view.
     unsafe { layout.over(first) }.ok()
+}
+
+/// The address of the first element of an object that is an array of this library and layout.
+fn first_like(obj: Borrowed<'_, '_, PyAny>, library: Library, layout: &TensorLayout, traced: bool) -> Option<*mut u8> {
+    // Lazy conjugation is resolved.
+    if layout.dtype().is_complex() {
+        return None;
+    }
+    match library {
+        Library::NumPy => ndarrays::elements(&obj, layout),
+        Library::Torch | Library::Paddle => match kind(&obj).ok()? {
+            Kind::Tensors(tensors) => tensors.elements(&obj, library, layout, traced),
+            _ => None,
+        },
+        Library::Jax | Library::Other(_) => None,
+    }
 }
 
 /// A Python number by its exact type: those of NumPy, of which `np.float64` is a `float`, are arrays.
@@ -407,12 +447,9 @@ pub fn writable(array: Array<'_>) -> PyResult<Array<'_>> {
 }
 
 /// Refuses arrays for results of which some share elements. (Of two with gaps it is not known, and they are written in turn.)
-pub fn check_apart(arrays: &[&Array<'_>]) -> PyResult<()> {
-    // One has nothing to share with. An optimizer compiled as a whole has hundreds.
-    if arrays.len() < 2 {
-        return Ok(());
-    }
-    let spans = arrays.iter().map(|a| (a.span(), a.is_whole())).filter(|((from, to), _)| from < to);
+pub fn check_apart<'a>(written: impl Iterator<Item = &'a Written<'a>>) -> PyResult<()> {
+    // An optimizer compiled as a whole has hundreds.
+    let spans = written.map(|a| (a.span(), a.is_whole())).filter(|((from, to), _)| from < to);
     let mut spans: SmallVec<[((usize, usize), bool); 8]> = spans.collect();
     spans.sort_unstable();
     // The ends of those that begin before, of all and of those without gaps.

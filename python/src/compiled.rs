@@ -355,11 +355,7 @@ impl Compiled {
         out: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyList>> {
         let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
-        let target = |t: Bound<'py, PyAny>| match t.is_none() {
-            true => Ok(None),
-            false => arrays::writable(torch::traced(&t, "out")?).map(Some),
-        };
-        let out = out.iter().map(target).collect::<PyResult<_>>()?;
+        let out: SmallVec<[Bound<'py, PyAny>; 4]> = out.iter().collect();
         // Kept here, since other threads may change the list.
         let tensors: SmallVec<[Bound<'py, PyAny>; 8]> = tensors.iter().collect();
         if tensors.len() != self.names.len() {
@@ -369,7 +365,7 @@ impl Compiled {
         if let Some(last) = self.last()
             && last.0.views_like(&last.1, tensors.iter().map(Bound::as_borrowed), true, &mut views).is_some()
         {
-            return last.0.call_tensors(py, &views, &out, &fail);
+            return last.0.call_tensors(py, &tensors, &views, &out, &fail);
         }
         let read = |t: &Bound<'py, PyAny>| torch::traced(t, "of a graph")?.with_bools().map(Argument::Array);
         let arguments = tensors.iter().map(read).collect::<PyResult<SmallVec<[_; 4]>>>()?;
@@ -377,7 +373,7 @@ impl Compiled {
         let feeds = variant.feeds(&arguments);
         let views = variant.views(&feeds).map_err(fail)?;
         self.remember(&variant);
-        variant.call_tensors(py, &views, &out, &fail)
+        variant.call_tensors(py, &[], &views, &out, &fail)
     }
 
     /// The names of the arguments, in order.

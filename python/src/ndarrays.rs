@@ -67,6 +67,13 @@ pub fn elements(obj: &Bound<'_, PyAny>, layout: &TensorLayout) -> Option<*mut u8
     Some(fields.data.cast())
 }
 
+/// Whether an array of NumPy may be written to.
+pub fn is_writable(obj: &Bound<'_, PyAny>) -> bool {
+    let array: *const PyArrayObject = obj.as_ptr().cast();
+    // SAFETY: as in `read`; the object is an array.
+    is_array(obj) && unsafe { (*array).fields.flags } & NPY_ARRAY_WRITEABLE != 0
+}
+
 /// Refuses an array of NumPy that has a mask.
 pub fn check_unmasked(obj: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
     if class(obj.py()) == Some(obj.get_type_ptr())

@@ -5,6 +5,7 @@
 //! Does not: read arguments, or choose the program.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use castwise::{
     AsTarget, CancelToken, DType, Prepared, Program, Scalar, Settings, Target, Tensor, TensorLayout, TensorView,
@@ -16,7 +17,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::{self, Argument, Array, Library};
+use crate::arrays::{self, Argument, Array, Library, Written};
+use crate::torch;
 
 /// What a call returns.
 #[derive(Clone, Debug)]
@@ -101,8 +103,11 @@ const INTERRUPTED: usize = 1 << 22;
 /// What makes an exception of an error.
 pub type Fail<'a> = &'a dyn Fn(castwise::Error) -> PyErr;
 
-/// Arrays for results: `None` for one that is to be a new array.
-type Given<'py> = SmallVec<[Option<Array<'py>>; 2]>;
+/// Where results are written to: `None` for one that is to be a new array.
+type Elements<'a> = SmallVec<[Option<Written<'a>>; 4]>;
+
+/// The results that are new.
+type Made = SmallVec<[Option<Tensor>; 4]>;
 
 /// Where a result goes.
 enum Place<'a> {
@@ -176,10 +181,8 @@ impl Variant {
             return self.formed(py, made.collect::<PyResult<SmallVec<_>>>()?);
         };
         let objects = self.objects(out)?;
-        let target = |o: &Bound<'py, PyAny>| if o.is_none() { Ok(None) } else { arrays::target(o).map(Some) };
-        let given = objects.iter().map(target).collect::<PyResult<Given<'py>>>()?;
-        let made = self.run_into(py, views, &given, fail)?;
-        if given.iter().all(Option::is_some) {
+        let made = self.run_into(py, views, &objects, false, &[], fail)?;
+        if !objects.iter().any(|o| o.is_none()) {
             return Ok(out.clone());
         }
         let result = |(object, made): (Bound<'py, PyAny>, Option<Tensor>)| match made {
@@ -189,19 +192,21 @@ impl Variant {
         self.formed(py, objects.into_iter().zip(made).map(result).collect::<PyResult<SmallVec<_>>>()?)
     }
 
-    /// Calls with tensors of PyTorch; `out` has a tensor or `None` for each result. Returns the results that are new.
+    /// Calls with tensors of PyTorch; `out` has a tensor or `None` for each result. Returns the results that are new. `fed` has the
+    /// arguments if the views are of their own memory, not of copies; else it is empty.
     pub fn call_tensors<'py>(
         &self,
         py: Python<'py>,
+        fed: &[Bound<'py, PyAny>],
         views: &[TensorView<'_>],
-        out: &Given<'py>,
+        out: &[Bound<'py, PyAny>],
         fail: Fail<'_>,
     ) -> PyResult<Bound<'py, PyList>> {
         let result = |t: Tensor| arrays::result(py, t, Library::Torch);
-        let made = if out.iter().all(Option::is_none) {
+        let made = if out.iter().all(|o| o.is_none()) {
             self.run(py, views, fail)?.into_iter().map(result).collect::<PyResult<SmallVec<[_; 2]>>>()?
         } else {
-            let made = self.run_into(py, views, out, fail)?;
+            let made = self.run_into(py, views, out, true, fed, fail)?;
             made.into_iter().flatten().map(result).collect::<PyResult<SmallVec<[_; 2]>>>()?
         };
         PyList::new(py, made)
@@ -233,21 +238,47 @@ impl Variant {
         interruptible(py, |token| self.prepared.run_views_with(views, token))?.map_err(fail)
     }
 
-    /// Runs with results in these arrays; gives those that are in none.
-    fn run_into(
+    /// Runs with results in those of these objects that are arrays; gives the results for those that are `None`. `traced` as in
+    /// [`arrays::view_like`]; `fed` as in `call_tensors`.
+    fn run_into<'py>(
+        &self,
+        py: Python<'py>,
+        views: &[TensorView<'_>],
+        objects: &[Bound<'py, PyAny>],
+        traced: bool,
+        fed: &[Bound<'py, PyAny>],
+        fail: Fail<'_>,
+    ) -> PyResult<Made> {
+        let like = self.written.last();
+        let is_fed = |at: &usize, o: &Bound<'_, PyAny>| fed.get(*at).is_some_and(|t| t.is(o));
+        let fed = |o: &Bound<'_, PyAny>| views.get(self.feeds.iter().position(|at| is_fed(at, o))?);
+        if let Some(known) = written_like(objects, &like, traced, &fed) {
+            return self.run_written(py, views, known, fail);
+        }
+        let read = |o: &Bound<'py, PyAny>| {
+            if traced { arrays::writable(torch::traced(o, "out")?) } else { arrays::target(o) }
+        };
+        let given = objects.iter().filter(|o| !o.is_none());
+        let arrays = given.map(read).collect::<PyResult<SmallVec<[_; 4]>>>()?;
+        let like = self.written.of(arrays.iter()).map_err(fail)?;
+        let mut known = arrays.iter().zip(&like[..]).map(|(a, (_, l))| Written::of(a, l));
+        let written = objects.iter().map(|o| if o.is_none() { None } else { known.next() }).collect();
+        self.run_written(py, views, written, fail)
+    }
+
+    /// Runs with results in these elements; gives the results that have none.
+    fn run_written(
         &self,
         py: Python<'_>,
         views: &[TensorView<'_>],
-        given: &Given<'_>,
+        written: Elements<'_>,
         fail: Fail<'_>,
-    ) -> PyResult<SmallVec<[Option<Tensor>; 2]>> {
-        let known: SmallVec<[&Array<'_>; 2]> = given.iter().flatten().collect();
-        let layouts = self.written.of(known.iter().copied()).map_err(fail)?;
-        arrays::check_apart(&known)?;
-        let (mut into, mut layouts) = (SmallVec::<[Place<'_>; 2]>::new(), layouts.iter());
-        for array in given {
-            into.push(match array.as_ref().zip(array.as_ref().and_then(|_| layouts.next())) {
-                Some((a, (_, l))) => Place::Given(a.view_mut(l).map_err(fail)?),
+    ) -> PyResult<Made> {
+        arrays::check_apart(written.iter().flatten())?;
+        let mut into = SmallVec::<[Place<'_>; 4]>::new();
+        for elements in written {
+            into.push(match elements {
+                Some(e) => Place::Given(e.view().map_err(fail)?),
                 None => Place::New(None),
             });
         }
@@ -282,40 +313,42 @@ impl Variant {
     }
 }
 
-/// Runs on another thread while this one looks for signals every 50 ms, and stops the run if a handler raises.
+/// Where results are written to, if the arrays among these objects are like those of an earlier call; nothing else about them is
+/// asked. `traced` as in [`arrays::view_like`]; `fed` gives the view of an object that is a feed and may be written to.
+fn written_like<'a>(
+    objects: &'a [Bound<'_, PyAny>],
+    like: &'a Like,
+    traced: bool,
+    fed: &dyn Fn(&Bound<'_, PyAny>) -> Option<&'a TensorView<'a>>,
+) -> Option<Elements<'a>> {
+    let mut known = like.iter();
+    let mut written = Elements::new();
+    for o in objects {
+        written.push(if o.is_none() {
+            None
+        } else {
+            let (library, layout) = known.next()?;
+            let over = fed(o).and_then(|view| Written::over(view, layout));
+            Some(over.or_else(|| Written::like(o.as_borrowed(), *library, layout, traced))?)
+        });
+    }
+    known.next().is_none().then_some(written)
+}
+
+/// Runs while looking for signals every 50 ms, on the main thread, and stops the run if a handler raises.
 fn interruptible<T: Send>(
     py: Python<'_>,
     run: impl FnOnce(&CancelToken) -> castwise::Result<T> + Send,
 ) -> PyResult<castwise::Result<T>> {
-    let (token, done) = (CancelToken::new(), (Mutex::new(false), std::sync::Condvar::new()));
-    std::thread::scope(|scope| {
-        let work = scope.spawn(|| {
-            let made = run(&token);
-            *done.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-            done.1.notify_all();
-            made
-        });
-        let mut raised = None;
-        loop {
-            let is_done = py.detach(|| {
-                let lock = done.0.lock().unwrap_or_else(PoisonError::into_inner);
-                let wait = std::time::Duration::from_millis(50);
-                done.1.wait_timeout_while(lock, wait, |done| !*done).is_ok_and(|(done, _)| *done)
-            });
-            if is_done || work.is_finished() {
-                break;
-            }
-            if let Err(e) = py.check_signals() {
-                token.cancel();
-                raised = Some(e);
-                break;
-            }
-        }
-        let made = py.detach(|| work.join());
-        match (raised, made) {
-            (Some(e), _) => Err(e),
-            (None, Ok(made)) => Ok(made),
-            (None, Err(_)) => Err(PyValueError::new_err("a run panicked")),
-        }
-    })
+    let raised = Arc::new(Mutex::new(None));
+    let by_handler = raised.clone();
+    let token = CancelToken::asking(Duration::from_millis(50), move || {
+        let found = Python::attach(|py| py.check_signals()).err();
+        let stops = found.is_some();
+        *by_handler.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        stops
+    });
+    let made = py.detach(|| run(&token));
+    let raised = raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+    raised.map_or(Ok(made), Err)
 }

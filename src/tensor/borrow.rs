@@ -161,6 +161,11 @@ impl<'a> TensorView<'a> {
         self.layout.elements
     }
 
+    /// The address of the first element, or where it would be if there are none.
+    pub fn as_ptr(&self) -> *const u8 {
+        TensorRef::View(self).addresses().start.wrapping_add(self.offset * self.dtype.size())
+    }
+
     /// Whether the elements lie row-major without gaps.
     pub fn is_contiguous(&self) -> bool {
         self.layout.contiguous

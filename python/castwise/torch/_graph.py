@@ -359,12 +359,12 @@ def _fresh(execute: Execute, feeds: list[int] | None, count: int) -> Boxed:
     return lambda args: execute([args[i] for i in feeds], new)
 
 
-def _in_place(execute: Execute, feeds: list[int], written: list[int]) -> Boxed:
-    """The function of a graph all of whose results are written to arguments, in their order of dims."""
+def _in_place(execute: Execute, feeds: list[int] | None, written: list[int]) -> Boxed:
+    """The function of a graph all of whose results are written to arguments, in their order of dims; ``feeds`` as for `_fresh`."""
 
     def run(args: list[Any]) -> list[Any]:
         out = tuple([args[i] for i in written])
-        made = execute([args[i] for i in feeds], out)
+        made = execute(args if feeds is None else [args[i] for i in feeds], out)
         # As every op in place does it, so that autograd notices.
         torch.autograd.graph.increment_version(out)
         return made
@@ -402,10 +402,11 @@ def _reading(
     """The function of a graph's arguments: ``read`` has the positions of those that the program reads, and how many there are."""
     feeds, count = read
     execute = None if stored else call.plain()
+    picked = None if feeds == list(range(count)) else feeds
     if execute is not None and not any(direct) and where == [(True, i) for i in range(len(direct))]:
-        return _fresh(execute, None if feeds == list(range(count)) else feeds, len(direct))
+        return _fresh(execute, picked, len(direct))
     if execute is not None and not where and all(d is not None and d[1] is None for d in direct):
-        return _in_place(execute, feeds, [d[0] for d in direct if d is not None])
+        return _in_place(execute, picked, [d[0] for d in direct if d is not None])
     written = [d[0] for d in direct if d is not None]
 
     def run_and_store(args: list[Any]) -> list[Any]:

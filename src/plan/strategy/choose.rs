@@ -47,6 +47,7 @@ impl Chooser<'_> {
         let fold = self.fold();
         let cut = self.cut(fold);
         let walk = self.walk(fold, cut);
+        let units = self.units(walk, cut);
         Strategy {
             walk,
             fold,
@@ -54,8 +55,8 @@ impl Chooser<'_> {
             tile: cut.tile,
             piece: cut.piece,
             pieces: cut.pieces,
-            units: self.units(walk, cut),
-            units_between_checks: self.units_between_checks(cut),
+            units,
+            units_between_checks: self.units_between_checks(units),
             partials: self.partials(walk, cut),
             multiple: self.multiple,
         }
@@ -305,13 +306,13 @@ impl Chooser<'_> {
     }
 
     /// A check comes between units, whose ends do not change results.
-    fn units_between_checks(&self, cut: Cut) -> usize {
+    fn units_between_checks(&self, units: usize) -> usize {
         let steps = |s: &Stage| match s {
             Stage::Block(_) => 1,
             Stage::Segment(i) => self.schedule.segments[*i as usize].steps.len(),
         };
-        let tiles = cut.piece.div_ceil(cut.tile);
-        let steps = tiles * self.schedule.body.iter().map(steps).sum::<usize>();
+        let elements = (self.geometry.row_count() * self.geometry.inner / units.max(1)).max(1);
+        let steps = elements.saturating_mul(self.schedule.body.iter().map(steps).sum());
         STEPS_BETWEEN_CHECKS / steps.clamp(1, STEPS_BETWEEN_CHECKS)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: as [`super::run`]'s, under the bounds it has proved. Does not: check what can stop a run.
 
-use super::job::{Launch, Out, begins_cache_line, store_fence};
+use super::job::{Launch, Out, begins_cache_line, lead, store_fence};
 use crate::backend::abi::{AHEAD, STREAM, row_words, table_size, word};
 use crate::plan::geometry::Access;
 use crate::plan::schedule::Slot;
@@ -25,18 +25,27 @@ unsafe impl Sync for Shared<'_> {}
 pub(super) fn run(launch: &Launch<'_>, outputs: &[Out], stream: bool, threads: usize) {
     let (inner, job) = (launch.geometry.inner, Shared { launch, outputs, stream });
     if threads <= 1 {
-        return job.call(0, inner);
+        return job.run(0, inner);
     }
     let steps = launch.schedule.segments[0].steps.len().max(1);
     let rounds = (inner.saturating_mul(steps) / (threads * LEAST_PART)).clamp(1, PARTS_PER_THREAD);
     let size = inner.div_ceil(threads * rounds).next_multiple_of(TILE);
     share(inner.div_ceil(size), threads, &|i| {
         let job = &job;
-        job.call(i * size, size.min(inner - i * size));
+        job.run(i * size, size.min(inner - i * size));
     });
 }
 
 impl Shared<'_> {
+    /// Computes `n` elements from `at` on.
+    fn run(&self, at: usize, n: usize) {
+        let lead = lead(self.outputs, self.launch.strategy, at, n);
+        if lead > 0 {
+            self.call(at, lead);
+        }
+        self.call(at + lead, n - lead);
+    }
+
     /// Calls the segment for `n` elements from `at` on.
     fn call(&self, at: usize, n: usize) {
         let (launch, mut stream) = (self.launch, self.stream);

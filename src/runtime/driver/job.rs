@@ -14,6 +14,7 @@ use crate::kernels::{BlockFn, Refusal};
 use crate::plan::geometry::{Fold, Geometry};
 use crate::plan::schedule::Schedule;
 use crate::plan::strategy::{Strategy, choose};
+use crate::plan::tuning::LED;
 use std::marker::PhantomData;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -123,6 +124,14 @@ pub(super) const CACHE_LINE: usize = 64;
 /// Whether this is the first byte of a cache line.
 pub(super) fn begins_cache_line(at: *const u8) -> bool {
     at.addr().is_multiple_of(CACHE_LINE)
+}
+
+/// Elements up to the first cache line of the results, of `n` from element `at` on, for segments that take any number of elements: they are
+/// computed first, by a call of their own. The bits are the same.
+pub(super) fn lead(outputs: &[Out], strategy: &Strategy, at: usize, n: usize) -> usize {
+    let Some(out) = outputs.first().filter(|_| n >= LED && strategy.multiple == 1) else { return 0 };
+    let (size, address) = (out.dtype.size(), out.start.addr() + at * out.dtype.size());
+    (address.next_multiple_of(CACHE_LINE) - address) / size
 }
 
 /// Orders what a thread has streamed before what it writes from now on, so that a thread that waits for it sees the results.

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 
 use super::gather::fill;
-use super::job::Job;
+use super::job::{Job, lead};
 use super::scratch::{PADDED, STAGED_TILES, ScratchLayout, Slots, TILE_ROOM, with_scratch};
 use crate::kernels::Refusal;
 use crate::plan::geometry::Access;
@@ -112,6 +112,14 @@ impl Worker<'_> {
         unsafe {
             if strategy.walk == Walk::Patterns {
                 at += self.patterned_tiles(row, at, end);
+            }
+            if matches!(strategy.walk, Walk::Call | Walk::Ranges) && self.job.folds.is_empty() {
+                let first = row * self.job.launch.geometry.inner + at;
+                let lead = lead(self.job.outputs, strategy, first, end - at);
+                if lead > 0 {
+                    self.span(row, at, lead)?;
+                    at += lead;
+                }
             }
             while at < end {
                 let n = strategy.step(at, end);
