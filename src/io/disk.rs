@@ -1,44 +1,52 @@
 //! The file system calls of outputs, in one place.
 //!
-//! Guarantees: each function is one call of the standard library; tests can make it fail, write less than requested, or
-//! be interrupted. Does not: decide anything; `output` does.
+//! Guarantees: each function is one call of the standard library, but for what [`Behind`] does; tests can make it fail, write less than
+//! requested, or be interrupted. Does not: decide anything; `output` does.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use super::behind::Behind;
+
 /// A file that is being written.
-pub(super) struct Disk(File);
+pub(super) struct Disk {
+    file: File,
+    behind: Behind,
+}
 
 impl Disk {
     /// Creates a new file. `create_new` does not follow symlinks.
     pub(super) fn create(path: &Path) -> io::Result<Disk> {
         before()?;
-        OpenOptions::new().write(true).create_new(true).open(path).map(Disk)
+        OpenOptions::new().write(true).create_new(true).open(path).map(|file| Disk { file, behind: Behind::default() })
     }
 
     /// Syncs the bytes to disk.
-    pub(super) fn sync(&self) -> io::Result<()> {
+    pub(super) fn sync(&mut self) -> io::Result<()> {
         before()?;
-        self.0.sync_all()
+        self.behind.end()?;
+        self.file.sync_all()
     }
 }
 
 impl Write for Disk {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         before()?;
-        self.0.write(&bytes[..at_most(bytes.len())?])
+        let written = self.file.write(&bytes[..at_most(bytes.len())?])?;
+        self.behind.written(&self.file, written);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.file.flush()
     }
 }
 
 impl Seek for Disk {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         before()?;
-        self.0.seek(to)
+        self.file.seek(to)
     }
 }
 

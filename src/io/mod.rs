@@ -16,6 +16,7 @@ use crate::base::error::{Error, Result, shown};
 use crate::base::shape::check;
 use crate::tensor::{Storage, Tensor};
 
+mod behind;
 mod disk;
 mod folder;
 mod ledger;

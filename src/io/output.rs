@@ -180,7 +180,7 @@ impl Draft {
     /// Syncs the bytes to disk.
     pub(super) fn seal(self, mut file: BufWriter<Disk>) -> Result<Sealed> {
         file.flush().map_err(|e| self.error(e))?;
-        file.get_ref().sync().map_err(|e| self.error(e))?;
+        file.get_mut().sync().map_err(|e| self.error(e))?;
         Ok(Sealed(self))
     }
 }

@@ -15,6 +15,7 @@ pub(crate) struct Interval {
 
 /// How the range of an integer result follows from the operands' ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IntRange {
     /// All values of the dtype and no others: ops without integer results, and custom ops.
     Whole,

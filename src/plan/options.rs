@@ -11,6 +11,7 @@ use crate::plan::tuning::{ROW_GROUP_BYTES, TILE};
 /// An optimization that an executor can be told to leave out: results stay the same in every bit, and come later. For tests,
 /// and to find what a difference comes from. [`ExecutorBuilder::without`](crate::ExecutorBuilder::without) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Pass {
     /// Nodes over one domain become one kernel. Without: each node is a kernel.
     Fusion,
