@@ -1,9 +1,10 @@
-//! Stopping a run from outside: a token that any thread can cancel, and a time limit.
+//! Stopping a run from outside: a token that any thread can cancel, or that asks whether to stop, and a time limit.
 //!
 //! Guarantees: a stopped run returns an error and no results. Does not: interrupt anything; `launch` checks between
 //! kernels, and `runtime::driver` between the pieces of a kernel's work.
 
 use std::fmt;
+use std::panic::RefUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
@@ -91,6 +92,9 @@ struct Question {
     last: Mutex<Instant>,
     whether: Box<dyn Fn() -> bool + Send + Sync>,
 }
+
+/// A question that panics leaves the token as it was.
+impl RefUnwindSafe for Question {}
 
 impl fmt::Debug for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -51,14 +51,14 @@ fn start(file: File) -> io::Result<(SyncSender<()>, JoinHandle<io::Result<()>>)>
     Ok((ask, thread::Builder::new().name("castwise-sync".into()).spawn(sync)?))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::{Behind, STRIDE};
     use std::fs::File;
 
     #[test]
     fn an_error_is_returned_once() {
-        // What is open for reading alone, or a pipe, can't be synced.
+        // A pipe can't be synced.
         let (_reader, writer) = std::io::pipe().expect("a pipe");
         let pipe = File::from(std::os::fd::OwnedFd::from(writer));
         let mut behind = Behind::default();

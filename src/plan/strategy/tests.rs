@@ -130,7 +130,7 @@ fn a_strategy_prints_one_line_a_thing() {
   prefetch segments that add or stream
   tile 8192
   piece 8192, 1 a row
-  units 90, 32 between checks
+  units 90, 131 between checks
   partials 90
   lengths any
 }
