@@ -448,7 +448,7 @@ pub fn writable(array: Array<'_>) -> PyResult<Array<'_>> {
 
 /// Refuses arrays for results of which some share elements. (Of two with gaps it is not known, and they are written in turn.)
 pub fn check_apart<'a>(written: impl Iterator<Item = &'a Written<'a>>) -> PyResult<()> {
-    // An optimizer compiled as a whole has hundreds.
+    // Sorted, since an optimizer that is compiled as a whole has hundreds.
     let spans = written.map(|a| (a.span(), a.is_whole())).filter(|((from, to), _)| from < to);
     let mut spans: SmallVec<[((usize, usize), bool); 8]> = spans.collect();
     spans.sort_unstable();

@@ -253,6 +253,33 @@ def test_memory_stays_flat(stays_flat, into):
     stays_flat(lambda: f(x, x, out=out))
 
 
+def test_out_is_checked_in_every_call():
+    f = castwise.compile(lambda x: (x + 1, x * 2))
+    x = np.arange(6.0)
+    a, b = np.zeros(6), np.zeros(6)
+    for _ in range(2):
+        f(x, out=(a, b))
+        assert (a == x + 1).all() and (b == x * 2).all()
+    both = np.zeros(6)
+    with pytest.raises(ValueError, match="share elements"):
+        f(x, out=(both, both))
+    both.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        f(x, out=(a, both))
+    with pytest.raises((TypeError, ValueError)):
+        f(x, out=(a, np.zeros(5)))
+    single = np.zeros(6, np.float32)
+    f(x, out=(a, single))
+    assert (single == x * 2).all()
+    with pytest.raises((TypeError, ValueError)):
+        f(x, out=(a, np.zeros(6, np.int64)))
+    wide = np.zeros(12)
+    made = f(x, out=(None, wide[::2]))
+    assert (made[0] == x + 1).all() and (wide[::2] == x * 2).all() and not wide[1::2].any()
+    f(x, out=(a, b))
+    assert (a == x + 1).all() and (b == x * 2).all()
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
 def test_signals_stop_a_run():
     script = """

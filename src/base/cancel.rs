@@ -71,7 +71,7 @@ impl CancelToken {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`cancel`](CancelToken::cancel) has been called.
+    /// Whether [`cancel`](CancelToken::cancel) has been called, or a run has been told to stop when it asked.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Relaxed)
     }
@@ -144,5 +144,19 @@ impl<'a> Stop<'a> {
             Some((at, limit)) if Instant::now() >= at => Err(Error::TimeLimit { limit }),
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CancelToken;
+    use std::time::Duration;
+
+    #[test]
+    fn a_token_asks_on_its_own_thread_when_it_is_time() {
+        let (now, later) = (CancelToken::asking(Duration::ZERO, || true), CancelToken::asking(Duration::MAX, || true));
+        let elsewhere = std::thread::scope(|s| s.spawn(|| now.stops()).join());
+        assert!(elsewhere.is_ok_and(|stops| !stops) && !now.is_cancelled());
+        assert!(now.stops() && now.is_cancelled() && !later.stops());
     }
 }

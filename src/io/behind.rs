@@ -17,7 +17,15 @@ const STRIDE: u64 = if cfg!(test) { 1 << 10 } else { 64 << 20 };
 pub(super) struct Behind {
     /// Bytes since the last sync was asked for.
     bytes: u64,
-    thread: Option<(SyncSender<()>, JoinHandle<io::Result<()>>)>,
+    syncing: Option<Syncing>,
+}
+
+/// A thread that syncs when it is asked to.
+struct Syncing {
+    ask: SyncSender<()>,
+    thread: JoinHandle<io::Result<()>>,
+    /// The process that has the thread: a forked child does not.
+    process: u32,
 }
 
 impl Behind {
@@ -28,43 +36,55 @@ impl Behind {
             return;
         }
         self.bytes = 0;
-        if self.thread.is_none() {
-            self.thread = file.try_clone().and_then(start).ok();
+        if self.syncing.is_none() {
+            self.syncing = file.try_clone().and_then(start).ok();
         }
-        if let Some((ask, _)) = &self.thread {
+        if let Some(syncing) = &self.syncing {
             // If one is waiting, it will sync this too.
-            let _ = ask.try_send(());
+            let _ = syncing.ask.try_send(());
         }
     }
 
     /// Waits for the last sync.
     pub(super) fn end(&mut self) -> io::Result<()> {
-        let Some((ask, thread)) = self.thread.take() else { return Ok(()) };
-        drop(ask);
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread that syncs has panicked")))
+        match self.syncing.take() {
+            Some(Syncing { ask, thread, process }) if process == std::process::id() => {
+                drop(ask);
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread that syncs has panicked")))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-fn start(file: File) -> io::Result<(SyncSender<()>, JoinHandle<io::Result<()>>)> {
-    let (ask, asked) = sync_channel(1);
-    let sync = move || asked.iter().try_for_each(|()| file.sync_data());
-    Ok((ask, thread::Builder::new().name("castwise-sync".into()).spawn(sync)?))
+impl Drop for Behind {
+    /// Nothing has the file open any more when it is removed.
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
 }
 
-#[cfg(all(test, unix))]
-mod tests {
-    use super::{Behind, STRIDE};
-    use std::fs::File;
+fn start(file: File) -> io::Result<Syncing> {
+    let (ask, asked) = sync_channel(1);
+    let sync = move || asked.iter().try_for_each(|()| file.sync_data());
+    let thread = thread::Builder::new().name("castwise-sync".into()).spawn(sync)?;
+    Ok(Syncing { ask, thread, process: std::process::id() })
+}
 
+#[cfg(test)]
+mod tests {
+    #[cfg(unix)]
     #[test]
-    fn an_error_is_returned_once() {
+    fn an_error_is_returned_once() -> std::io::Result<()> {
+        use super::{Behind, STRIDE};
         // A pipe can't be synced.
-        let (_reader, writer) = std::io::pipe().expect("a pipe");
-        let pipe = File::from(std::os::fd::OwnedFd::from(writer));
+        let (_reader, writer) = std::io::pipe()?;
+        let pipe = std::fs::File::from(std::os::fd::OwnedFd::from(writer));
         let mut behind = Behind::default();
         behind.written(&pipe, STRIDE as usize - 1);
-        assert!(behind.thread.is_none() && behind.end().is_ok());
+        assert!(behind.syncing.is_none() && behind.end().is_ok());
         behind.written(&pipe, 1);
-        assert!(behind.thread.is_some() && behind.end().is_err() && behind.end().is_ok());
+        assert!(behind.syncing.is_some() && behind.end().is_err() && behind.end().is_ok());
+        Ok(())
     }
 }

@@ -13,7 +13,7 @@ use crate::kernels::reduce::Part;
 use crate::kernels::{BlockFn, Refusal};
 use crate::plan::geometry::{Fold, Geometry};
 use crate::plan::schedule::Schedule;
-use crate::plan::strategy::{Strategy, choose};
+use crate::plan::strategy::{RowFold, Strategy, Walk, choose};
 use crate::plan::tuning::LED;
 use std::marker::PhantomData;
 use std::sync::Mutex;
@@ -126,10 +126,12 @@ pub(super) fn begins_cache_line(at: *const u8) -> bool {
     at.addr().is_multiple_of(CACHE_LINE)
 }
 
-/// Elements up to the first cache line of the results, of `n` from element `at` on, for segments that take any number of elements: they are
-/// computed first, by a call of their own. The bits are the same.
+/// Elements up to the first cache line of the results, of `n` from element `at` on. Segments that compute them in place take these in a call
+/// of their own, if the others are many; the bits are the same.
 pub(super) fn lead(outputs: &[Out], strategy: &Strategy, at: usize, n: usize) -> usize {
-    let Some(out) = outputs.first().filter(|_| n >= LED && strategy.multiple == 1) else { return 0 };
+    let in_place = matches!(strategy.walk, Walk::Call | Walk::Ranges) && strategy.fold == RowFold::None;
+    let pays = in_place && strategy.multiple == 1 && n >= LED;
+    let Some(out) = outputs.first().filter(|_| pays) else { return 0 };
     let (size, address) = (out.dtype.size(), out.start.addr() + at * out.dtype.size());
     (address.next_multiple_of(CACHE_LINE) - address) / size
 }

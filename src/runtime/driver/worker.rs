@@ -113,16 +113,9 @@ impl Worker<'_> {
             if strategy.walk == Walk::Patterns {
                 at += self.patterned_tiles(row, at, end);
             }
-            if matches!(strategy.walk, Walk::Call | Walk::Ranges) && self.job.folds.is_empty() {
-                let first = row * self.job.launch.geometry.inner + at;
-                let lead = lead(self.job.outputs, strategy, first, end - at);
-                if lead > 0 {
-                    self.span(row, at, lead)?;
-                    at += lead;
-                }
-            }
             while at < end {
-                let n = strategy.step(at, end);
+                let lead = lead(self.job.outputs, strategy, row * self.job.launch.geometry.inner + at, end - at);
+                let n = if lead > 0 { lead } else { strategy.step(at, end) };
                 self.begin_lanes(0, at);
                 let values = self.span(row, at, n)?;
                 self.fold_row(values, (row, 0), at, n);
