@@ -15,7 +15,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{AbiParam, UserFuncName, types};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_codegen::{Context, isa};
+use cranelift_codegen::{CodegenError, Context, isa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
@@ -131,6 +131,8 @@ fn internal(e: impl std::fmt::Display) -> Error {
 fn refused(e: ModuleError) -> Error {
     match e {
         ModuleError::Allocation { .. } => Error::OutOfMemory { bytes: PAGE },
+        // Which instruction it is.
+        ModuleError::Compilation(CodegenError::Verifier(errors)) => internal(errors),
         e => internal(e),
     }
 }
