@@ -131,8 +131,15 @@ fn internal(e: impl std::fmt::Display) -> Error {
 fn refused(e: ModuleError) -> Error {
     match e {
         ModuleError::Allocation { .. } => Error::OutOfMemory { bytes: PAGE },
-        // Which instruction it is.
-        ModuleError::Compilation(CodegenError::Verifier(errors)) => internal(errors),
+        ModuleError::Compilation(e) => uncompiled(e),
+        e => internal(e),
+    }
+}
+
+/// The error for code that Cranelift does not compile. Of its verifier's, it is the list that names instructions.
+fn uncompiled(e: CodegenError) -> Error {
+    match e {
+        CodegenError::Verifier(errors) => internal(errors.to_string().trim_end()),
         e => internal(e),
     }
 }
@@ -235,7 +242,7 @@ pub(crate) fn machine_code(level: CpuLevel, count: usize, emit: Emit<'_>) -> Res
     let isa = supported(level)?;
     each(isa, count, emit, &mut |context| {
         let code = context.compile(isa.as_ref(), &mut ControlPlane::default());
-        let code = code.map_err(|e| internal(e.inner))?;
+        let code = code.map_err(|e| uncompiled(e.inner))?;
         let locations = code.buffer.get_srclocs_sorted().iter();
         let locations = locations.map(|l| (l.start as usize, l.end as usize, l.loc.bits())).collect();
         Ok(Located { bytes: code.code_buffer().to_vec(), locations })
