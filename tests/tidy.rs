@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use imports::{Imports, module_of};
 
 mod imports;
+mod lists;
 
 fn files_under(dir: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(dir) else { return };
@@ -147,6 +148,15 @@ fn files_are_at_most_600_lines() {
 }
 
 #[test]
+fn lists_of_variants_have_each_one() {
+    let lists = lists::lacking(&sources(&["src"]));
+    assert!(lists.iter().any(|(name, _)| name == "Rules") && lists.len() >= 5, "{lists:?}");
+    assert!(lists.iter().all(|(_, lacking)| lacking.is_empty()), "{lists:?}");
+    let file = ("x.rs".to_string(), "enum E { A, B } impl E { const ALL: &[E] = &[E::A]; }".to_string());
+    assert_eq!(lists::lacking(&[file]), [("E".to_string(), vec!["B".to_string()])]);
+}
+
+#[test]
 fn unsafe_lives_in_the_places_for_it() {
     for (path, text) in sources(&["src", "datafusion/src", "datafusion/cluster/src"]) {
         // `abi.rs` has no unsafe block. It defines the calling convention of the functions that `code.rs` returns.
@@ -178,43 +188,6 @@ fn sources_have_no_unfinished_marks() {
         }
         assert!(text.starts_with("//!"), "{path} does not begin by saying what it is");
     }
-}
-
-/// Each dependency of a manifest: its name, version and features.
-fn dependencies(manifest: &str) -> Vec<(String, String, String)> {
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest)).unwrap();
-    let mut found = Vec::new();
-    for table in text.split("\n[").filter(|table| table.split(']').next().unwrap().ends_with("dependencies")) {
-        for line in table.lines().skip(1) {
-            let Some((name, value)) = line.split_once(" = ").filter(|(name, _)| !name.contains(['.', '#'])) else {
-                continue;
-            };
-            let after = |key: &str| {
-                value.split_once(key).and_then(|(_, v)| v.split_once(['"', ']'])).map(|(v, _)| v.to_string())
-            };
-            let version =
-                after("version = \"").or_else(|| value.strip_prefix('"').map(|v| v.trim_end_matches('"').into()));
-            let features = value.split_once("features = [").map_or("", |(_, v)| v.split(']').next().unwrap());
-            found.extend(version.map(|v| (name.to_string(), v, features.to_string())));
-        }
-    }
-    found
-}
-
-#[test]
-fn the_python_package_has_the_versions_of_the_command() {
-    // A workspace of its own, which can't inherit them.
-    let root = dependencies("Cargo.toml");
-    let of = |name: &str| root.iter().find(|(known, ..)| known == name);
-    let mut shared = 0;
-    for (name, version, features) in dependencies("python/Cargo.toml") {
-        let Some((_, wanted, all)) = of(&name) else { continue };
-        assert_eq!(&version, wanted, "{name} in python/Cargo.toml");
-        // What the library needs besides is its own.
-        assert!(&features == all || name == "num-complex", "the features of {name} in python/Cargo.toml");
-        shared += 1;
-    }
-    assert!(shared > 10, "{shared}");
 }
 
 /// The Markdown pages of the root and of `docs/`, with their names.
