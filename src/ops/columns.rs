@@ -236,7 +236,7 @@ pub(super) const NUMBERS: DTypeSet = INTS.union(FLOATS);
 /// Every dtype except the complex ones.
 pub(super) const REALS: DTypeSet = BOOL.union(NUMBERS);
 /// bool, the integers and the floats of more than 8 bits.
-pub(super) const REALS_NO_F8: DTypeSet = REALS.without(DTypeSet::of(&[F8E4M3FN, F8E5M2]));
+pub(super) const REALS_NO_F8: DTypeSet = REALS.without(DTypeSet::BYTE_FLOATS);
 /// Every dtype.
 pub(super) const ANY: DTypeSet = DTypeSet::ALL;
 /// Every dtype except `c32`, for which PyTorch has almost no kernels.

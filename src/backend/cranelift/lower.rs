@@ -11,6 +11,7 @@ use cranelift_codegen::ir::{InstBuilder, Value as Clif, types};
 use super::emit::{Args, Lanes, Repr, vector};
 use super::parts::Parts;
 use crate::backend::cranelift::emit::Emit;
+use crate::backend::lanes::has_lanes_for;
 use crate::base::dtype::{Category, DType};
 use crate::ops::Op;
 use crate::plan::kernel::{Step, StepOp};
@@ -19,11 +20,12 @@ use smallvec::SmallVec;
 
 /// Whether Cranelift lowers a step into a segment.
 pub(crate) fn is_lowerable(step: &Step) -> bool {
-    match step.op {
-        StepOp::Cast(p) => super::cast::is_lowerable(p),
-        StepOp::Bits(_) | StepOp::DoubleRounding(_) => false,
-        StepOp::Apply(op) => text_of(op, step.dtype).is_some(),
-    }
+    has_lanes_for(None, step)
+        && match step.op {
+            StepOp::Cast(p) => super::cast::is_lowerable(p),
+            StepOp::Bits(_) | StepOp::DoubleRounding(_) => false,
+            StepOp::Apply(op) => text_of(op, step.dtype).is_some(),
+        }
 }
 
 /// The text of an op of which every instruction is lowered.
