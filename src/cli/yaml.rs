@@ -67,7 +67,9 @@ impl Node {
     pub(super) fn number(&self) -> Option<f64> {
         match &self.value {
             Value::Number(n) => Some(*n),
-            Value::Text(t) if !two_values(t) && t.len() < SHOWN => t.trim().parse().ok().filter(|n: &f64| n.is_finite()),
+            Value::Text(t) if !two_values(t) && t.len() < SHOWN => {
+                t.trim().parse().ok().filter(|n: &f64| n.is_finite())
+            }
             _ => None,
         }
     }

@@ -50,7 +50,9 @@ pub(crate) fn fixed(
         match operand {
             Operand::Declared(what) => match values::input(OsStr::new(&format!("{name}={what}")))? {
                 declared @ (_, InputSpec::Declared(..)) => inputs.push(declared),
-                _ => return Err(format!("`{}` is no dtype with a shape, as `bf16[3, n]`", report::escaped(&what)).into()),
+                _ => {
+                    return Err(format!("`{}` is no dtype with a shape, as `bf16[3, n]`", report::escaped(&what)).into());
+                }
             },
             Operand::Given(t) => inputs.push((name, InputSpec::Given(t))),
             Operand::Number(n) => parameters.push((name, OsString::from(n))),
