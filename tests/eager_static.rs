@@ -17,15 +17,18 @@ use batch::{Application, Tally, compare};
 
 const RULES: [Rules; 4] = [Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax];
 
-/// The layouts of an operand of two or three. NumPy's and JAX's rules see no difference between them but that of a
-/// scalar, and what is computed is then computed under other rules too; `CASTWISE_LAYOUTS=all` takes all of them.
+/// The layouts of an operand of two or three, all of them or few.
 fn places(rules: Rules) -> Vec<Place> {
     let few = [Place::Contiguous, Place::Column, Place::Reversed, Place::ZeroDim, Place::Scalar];
     if few_layouts(rules) { few.to_vec() } else { PLACES.to_vec() }
 }
 
+/// No rules but PyTorch's see a difference between layouts but those of a tensor with dims, without and of a scalar, and what is
+/// computed is then computed under PyTorch's too. The loops of another CPU level than the machine's are run beside those of its own, and random programs
+/// have every layout at every level. `CASTWISE_LAYOUTS=all` takes all of them.
 fn few_layouts(rules: Rules) -> bool {
-    matches!(rules, Rules::NumPy | Rules::Jax) && std::env::var("CASTWISE_LAYOUTS").is_err()
+    let set = |name| std::env::var_os(name).is_some();
+    (rules != Rules::Torch || set("CASTWISE_CPU") || set("CASTWISE_LOOPS")) && !set("CASTWISE_LAYOUTS")
 }
 
 /// The number of a row's operands that are data, which excludes parameters and the condition of `where`.

@@ -164,17 +164,15 @@ macro_rules! define_texts {
         $variant:ident { method: $method:ident, operands: ($($operand:ident),+), output: $output:ident $($column:tt)* }
         { $($math:tt)* }
     )*) => {
-        /// The text of a row in a form.
-        fn row(op: Op, form: usize, dtype: DType, is_meant: Option<fn(&Inst) -> bool>) -> Option<&'static Text> {
+        /// The texts of a row, and how one is recorded.
+        fn texts(op: Op) -> Option<(&'static Texts, fn(Op, DType) -> Option<Text>)> {
             match op {
                 $(Op::$variant => {
                     static TEXTS: Texts = Texts::new();
                     fn record(op: Op, d: DType) -> Option<Text> {
                         record_row!(op d $($math)*)
                     }
-                    let text = TEXTS.of(0, dtype, || record(op, dtype))?;
-                    let Some(is_meant) = is_meant else { return Some(text) };
-                    TEXTS.of(form, dtype, || Some(text.expanded(is_meant)))
+                    Some((&TEXTS, record))
                 })*
                 Op::Custom(_) => None,
             }
@@ -182,3 +180,11 @@ macro_rules! define_texts {
     };
 }
 for_each_op!(define_texts);
+
+/// The text of a row in a form.
+fn row(op: Op, form: usize, dtype: DType, is_meant: Option<fn(&Inst) -> bool>) -> Option<&'static Text> {
+    let (texts, record) = texts(op)?;
+    let text = texts.of(0, dtype, || record(op, dtype))?;
+    let Some(is_meant) = is_meant else { return Some(text) };
+    texts.of(form, dtype, || Some(text.expanded(is_meant)))
+}
