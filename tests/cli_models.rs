@@ -123,6 +123,7 @@ fn links_are_followed_within_the_model_and_its_cache_only() {
     std::fs::write(folder.join("1_Pooling/config.json"), "{}").unwrap();
     std::fs::create_dir_all(folder.join(".git")).unwrap();
     std::fs::write(folder.join("pytorch_model.bin"), "pickle").unwrap();
+    std::fs::write(folder.join("adapter_model.safetensors"), "no part of what is read").unwrap();
     let out = dir.eval(&["a * 2", "-i", &format!("a={at}"), "-o", "out"]);
     assert_eq!(out.code, Some(2), "a new folder is written with a slash: {}", out.stderr);
     let out = dir.eval(&["a * 2", "-i", &format!("a={at}"), "-o", "out/"]).ok();
@@ -131,7 +132,11 @@ fn links_are_followed_within_the_model_and_its_cache_only() {
     assert_eq!(std::fs::read(dir.0.join("out/merges.txt")).unwrap(), b"merges");
     assert_eq!(files(&dir.0.join("out/1_Pooling")), ["config.json"]);
     assert!(!dir.0.join("out/alias.json").is_symlink());
-    for said in ["`pytorch_model.bin`", "`dangling`, `more`, `notes.txt`, `round`", "`pipe`"] {
+    for said in [
+        "weights: `adapter_model.safetensors`, `pytorch_model.bin`",
+        "`dangling`, `more`, `notes.txt`, `round`",
+        "`pipe`",
+    ] {
         assert!(out.stderr.contains(said), "{said}: {}", out.stderr);
     }
 }

@@ -102,6 +102,15 @@ fn configurations_are_refused_with_their_line() {
             "expected true or false, found 3",
         ),
         (linear(&two, "parameters: {normalize: [0, 1]}\n"), "expected true or false, found a list"),
+        (linear(&two, "parameters: {normalize: '2'}\n"), ":7: `normalize`: expected true or false, found 2"),
+        (
+            linear(&(model("a", "weight: 1") + &model("base", "weight: 'yes'")), ""),
+            ":6: `weight`: expected a number, found a word for true",
+        ),
+        (
+            linear(&(model("a", "weight: ''") + &model("base", "weight: 1")), ""),
+            ":4: `weight`: expected a number, found ``",
+        ),
         (
             linear(&(model("a", "weight: 010") + &model("base", "weight: 1")), ""),
             ":4: `weight`: expected a number, found `010`, which YAML 1.1 and YAML 1.2 read differently: write the decimal digits alone",
@@ -135,6 +144,49 @@ fn configurations_are_refused_with_their_line() {
         let out = dir
             .castwise(&[&["eval", "@linear", "-q", "-f", "-o", "o.safetensors", "-p", &given][..], &inputs].concat());
         assert_eq!(out.code == Some(0), fits, "{value}: {}", out.stderr);
+    }
+}
+
+/// Numbers in quotes, words for truth values and a filter without a list are what they are to mergekit (0.1.5, whose files are equal, too).
+#[test]
+fn quotes_change_no_value() {
+    let dir = Dir::new("recipes-quotes");
+    for (name, values) in
+        [("base", [1.0f32, 2.0, -5.0, 4.0]), ("a", [3.0, 6.0, 0.1, 8.0]), ("b", [-0.7, 2.5, 9.0, 1.0])]
+    {
+        dir.checkpoint(
+            &format!("{name}.safetensors"),
+            &[("layers.0.w", Tensor::from(values)), ("layers.1.v", Tensor::from(values))],
+        );
+    }
+    let merged = |method: &str, own: &str, all: &str| {
+        let models: String =
+            ["a", "b"].map(|m| format!("  - model: {m}.safetensors\n    parameters: {{{own}}}\n")).concat();
+        let text =
+            format!("merge_method: {method}\nbase_model: base.safetensors\nmodels:\n{models}parameters: {{{all}}}\n");
+        dir.file("c.yml", text.as_bytes());
+        let out = dir.castwise(&["merge", "c.yml", "-q", "-f", "-o", "o.safetensors"]);
+        assert_eq!(out.code, Some(0), "{text}: {}", out.stderr);
+        std::fs::read(dir.0.join("o.safetensors")).unwrap()
+    };
+    for (method, plain, quoted) in [
+        ("ties", ("weight: 2, density: 0.5", "lambda: 0.5"), ("weight: '2', density: \"0.5\"", "lambda: ' 0.5 '")),
+        ("ties", ("weight: [0.5, 1]", "normalize: false"), ("weight: ['0.5', \"1\"]", "normalize: 'False'")),
+        (
+            "ties",
+            ("weight: 1", "normalize: false, int8_mask: true"),
+            ("weight: '1.'", "normalize: no, int8_mask: 'yes'"),
+        ),
+        ("ties", ("weight: 1", "normalize: true"), ("weight: '1e0'", "normalize: '1'")),
+        (
+            "task_arithmetic",
+            ("weight: [{filter: w, value: 0.3}, {value: 0.5}]", ""),
+            ("weight: [{filter: w, value: '0.3'}, {value: '.5'}]", ""),
+        ),
+        ("task_arithmetic", ("weight: [{value: 0.3}]", ""), ("weight: {value: '0.3'}", "")),
+        ("model_stock", ("", "filter_wise: true"), ("", "filter_wise: 'on'")),
+    ] {
+        assert!(merged(method, plain.0, plain.1) == merged(method, quoted.0, quoted.1), "{method}: {quoted:?}");
     }
 }
 

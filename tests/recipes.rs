@@ -282,6 +282,7 @@ fn a_manifest_says_what_a_merge_was_made_from() {
     assert_eq!(manifest["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!((&manifest["expression"], &manifest["seed"]), (&"@dare_ties".into(), &7.into()));
     assert_eq!(manifest["parameters"]["density"], "0.5");
+    assert_eq!(manifest["order"], serde_json::json!(["base", "a", "b"]));
     assert!(manifest["recipes"]["dare_ties"].as_str().unwrap().contains("bernoulli"));
     // Two shards and their index.
     assert_eq!(manifest["inputs"]["b"].as_object().unwrap().len(), 3);
@@ -367,6 +368,52 @@ fn options_come_from_a_file_in_both_forms() {
     dir.file("wrong.toml", b"inputs = 3\n");
     let wrong = dir.castwise(&["eval", "x", "-i", "x=x.npy", "--config=wrong.toml"]);
     assert!(wrong.stderr.contains("`inputs` is a table of names"), "{}", wrong.stderr);
+
+    // No expression of a file is an option, and none among the arguments hides the file's.
+    let printed = |file: &str, more: &[&str]| {
+        dir.file("e.toml", file.as_bytes());
+        dir.castwise(&[&["eval"][..], more, &["--config", "e.toml"]].concat())
+    };
+    for text in ["-q*2", "-o", "-f", "--o"] {
+        let file = format!("expression = \"{text}\"\n[inputs]\no = \"x.npy\"\nf = \"x.npy\"\nq = \"x.npy\"\n");
+        let out = printed(&file, &[]);
+        let expected = if text == "-q*2" {
+            "[-2.0]\n"
+        } else if text == "--o" {
+            "[1.0]\n"
+        } else {
+            "[-1.0]\n"
+        };
+        assert_eq!(out.stdout, expected, "{text}: {}", out.stderr);
+    }
+    let out = printed("output = \"p.npy\"\n[inputs]\no = \"x.npy\"\n", &["-o*3"]);
+    assert!(out.code == Some(0) && dir.0.join("p.npy").exists(), "{}{}", out.stdout, out.stderr);
+
+    // Names of models as TOML writes them, and a filter; a date is no number.
+    let merge = "expression = \"@linear\"\n[inputs]\na = \"x.npy\"\nb = \"y.npy\"\n[parameters]\nnormalize = false\n";
+    dir.npy("y.npy", &Tensor::from([10.0f32]));
+    assert_eq!(printed(&format!("{merge}weight.a = 3\nweight.b = 0.5\n"), &[]).stdout, "[8.0]\n");
+    // Models have the order of the file.
+    dir.file("order.recipe", b"# Order.\nmodels x 2\nx[first] - x[last]\n");
+    let inputs = |[a, b]: [&str; 2]| {
+        let models = format!("{a} = \"{a}.npy\"\n{b} = \"{b}.npy\"\n");
+        printed(&format!("expression = \"@./order.recipe\"\n[inputs]\n{models}"), &[]).stdout
+    };
+    assert_eq!((inputs(["y", "x"]), inputs(["x", "y"])), ("[9.0]\n".into(), "[-9.0]\n".into()));
+    let filters = "weight = [{filter = \"z\", value = 1}, {value = 2}]\n";
+    assert_eq!(printed(&format!("{merge}{filters}"), &[]).stdout, "[22.0]\n");
+    let date = printed(&format!("{merge}weight = 2020-01-01\n"), &[]);
+    assert!(date.code == Some(2) && date.stderr.contains("2020-01-01`"), "{}", date.stderr);
+}
+
+/// A completion is put into a line of the shell as it is, so names that the shell would run or split are none.
+#[test]
+fn names_that_a_shell_would_run_are_not_completed() {
+    let dir = Dir::new("recipes-completed");
+    let one = || Tensor::from([1.0f32]);
+    let names = ["$(touch x)", "`touch x`", "a; touch x", "a b", "a'b", "a\nb", "a*", "layers.0.w"];
+    dir.checkpoint("m.safetensors", &names.map(|n| (n, one())));
+    assert_eq!(dir.castwise(&["complete", "--", "-i", "x=m.safetensors:"]).stdout, "x=m.safetensors:layers.0.w\n");
 }
 
 /// The script for bash completes names of recipes, ops and tensors.

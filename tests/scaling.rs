@@ -126,6 +126,17 @@ fn tensors_of_two_checkpoints() {
 }
 
 #[test]
+fn tensors_that_are_looked_at_and_compared() {
+    let prepare = |dir: &Dir, n: usize| {
+        checkpoint(dir, "a.safetensors", n);
+        dir.file("b.safetensors", &of_bytes(names(n + 1).skip(1)));
+    };
+    is_linear("statistics", prepare, &["stats", "a.safetensors", "--threads", "1"], 0);
+    let rename = ["--rename", r"b:\.mlp=.mlp", "--threads", "1"];
+    is_linear("differences", prepare, &[&["diff", "a.safetensors", "b.safetensors"], &rename[..]].concat(), 1);
+}
+
+#[test]
 fn tensors_that_are_refused() {
     let prepare = |dir: &Dir, n: usize| {
         let of = |extra: usize| {

@@ -318,6 +318,7 @@ def fix(
 
     Raises:
         ProgramError: no set of casts that was tried reaches this, with the reason; or the expression is refused.
+        TypeError: a name that the expression does not have.
 
     >>> fix("0.7*a + 0.3*b", rules="torch", a="bf16[4096]", b="f16[4096]", tolerance=1e-6)
     '0.7*cast(a, f32) + 0.3*cast(b, f32)'

@@ -73,6 +73,8 @@ impl Applied {
             Applied::Composite(c) if c.operands().0.len() == 1 && c.parameters().all(|p| p != "p") => {
                 if c.parameters().next() == Some("dims") { &["dims"] } else { &[] }
             }
+            // `take_along_dim(x, index, 0)`, as in PyTorch.
+            Applied::Composite(c) if ["take_along_dim", "cosine_similarity"].contains(&c.name()) => &["dims"],
             Applied::Composite(_) => &[],
             Applied::Generator(g) => g.numbers(),
             Applied::Blocks(_) => &["size"],

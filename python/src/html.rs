@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use castwise::picture::{Bar, Picture};
 use castwise::shape::SymDim;
 use castwise::{CastLoss, Error, NodeKind, NodeView, Program, Tensor, TypedProgram};
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -194,7 +194,15 @@ fn elements(
     feeds: &Bound<'_, PyDict>,
 ) -> PyResult<(Vec<(String, Tensor)>, bool)> {
     let (mut all, mut drawn) = (Vec::new(), false);
-    for name in program.feed_names() {
+    let names = program.feed_names();
+    for (key, _) in feeds.iter() {
+        let key: String = key.extract()?;
+        if !names.contains(&key) {
+            let text = format!("there is no placeholder `{key}`; the names are {}", names.join(", "));
+            return Err(PyTypeError::new_err(text));
+        }
+    }
+    for name in names {
         if let Some(array) = feeds.get_item(&name)? {
             all.push((name.clone(), arrays::array(&array, &name)?.tensor().map_err(|e| exception(py, &e, None))?));
             continue;

@@ -44,7 +44,7 @@ mod views;
 
 use arrays::Argument;
 use cli::fix::Goal;
-use cli::fix::library::{Operand, fixed};
+use cli::fix::library::{Operand, Unfixed, fixed};
 use compiled::Compiled;
 use executor::PyExecutor;
 use functions::Function;
@@ -197,7 +197,10 @@ fn fix(
         operands.push((name, operand));
     }
     let fixed = py.detach(|| fixed(settings, &text, operands, goal));
-    fixed.map_err(|why| errors::named(py, "ProgramError", &why))
+    fixed.map_err(|why| match why {
+        Unfixed::Name(why) => PyTypeError::new_err(why),
+        Unfixed::Refused(why) => errors::named(py, "ProgramError", &why),
+    })
 }
 
 /// The names of the dtypes.

@@ -319,6 +319,16 @@ def test_fix():
         castwise.fix("a * b", rules="torch", a="bf16")
     with pytest.raises(ValueError, match="lossy"):
         castwise.fix("a * 0.3", rules="torch", deny="all", a="bf16")
+    # Names that the expression has not, whatever they are; of several results every name is known.
+    for more in ({"c": "f32"}, {"c": 3}, {"c": np.ones(3)}):
+        with pytest.raises(TypeError, match="there is no argument `c`; the names are a, b, w"):
+            castwise.fix("low = w*a + b; high = a - b", rules="torch", w=0.7, **halves, **more)
+    with pytest.raises(TypeError, match="there is no argument `c`"):
+        castwise.explain("a * 0.3", rules="torch", numeric=True, a="bf16", c="f32")
+    program = castwise.Program("torch")
+    program.fetch(program.data("a", "bf16", [4]) * 0.3)
+    with pytest.raises(TypeError, match="there is no placeholder `c`; the names are a"):
+        castwise._core.measured(program, {"c": np.ones(4)})
 
 
 def test_explain_and_compare():

@@ -40,6 +40,21 @@ def test_wrong_arguments_are_type_errors(wrong):
         wrong(np.ones(3, np.float32))
 
 
+def test_dims_by_position_as_in_pytorch():
+    x, index = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([[1, 0, 1]])
+    want = np.take_along_axis(x, index, 0)
+    np.testing.assert_array_equal(castwise.take_along_dim(x, index, 0), want)
+    np.testing.assert_array_equal(castwise.take_along_dim(x, index, dim=0), want)
+    np.testing.assert_array_equal(castwise.cosine_similarity(x, x + 1, 0), castwise.cosine_similarity(x, x + 1, dim=0))
+    for wrong in (
+        lambda: castwise.take_along_dim(x, index, 0, 1),
+        lambda: castwise.take_along_dim(x, index, 0, dim=0),
+        lambda: castwise.take_along_dim(x, index, x),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+
+
 def test_refusals_name_the_composite():
     with pytest.raises(castwise.ProgramError, match="`dot`"):
         castwise.dot(np.ones((2, 2)), np.ones((2, 2)))

@@ -200,6 +200,8 @@ def test_dtypes():
     for a, b in itertools.product(DTYPES, DTYPES):
         if strict.can_cast(getattr(strict, a), getattr(strict, b)):
             assert xp.can_cast(getattr(xp, a), getattr(xp, b))
+            assert xp.can_cast(xp.ones(2, dtype=getattr(xp, a)), getattr(xp, b))
+    assert not xp.can_cast(xp.ones(2), xp.int8) and xp.can_cast(np.dtype("i1"), "f16") and xp.can_cast(np.float32, "f64")
     kinds = ["bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric"]
     for d, kind in itertools.product(DTYPES, kinds):
         assert xp.isdtype(getattr(xp, d), kind) == strict.isdtype(getattr(strict, d), kind)
@@ -338,6 +340,13 @@ def test_what_is_refused():
         (lambda: xp.broadcast_to(x, (2, -1)), ValueError, "negative"),
         (lambda: xp.broadcast_shapes((2,), (-1, 2)), ValueError, "negative"),
         (lambda: xp.diff(x, n=-1), ValueError, "negative"),
+        (lambda: xp.can_cast(np.ones(3), xp.float64), TypeError, "asarray"),
+        (lambda: xp.can_cast(castwise.xp("torch").ones(3), xp.float64), TypeError, "rules 'torch'"),
+        (lambda: xp.can_cast("nonsense", xp.float64), TypeError, "no dtype `nonsense`"),
+        (lambda: xp.can_cast(x, x), TypeError, "no dtype"),
+        (lambda: xp.result_type(castwise.xp("torch").ones(3), "f32"), TypeError, "rules 'torch'"),
+        (lambda: xp.meshgrid(x, x[0, :]), ValueError, "one dim, not of 2"),
+        (lambda: xp.meshgrid(xp.asarray(1)), ValueError, "one dim, not of 0"),
     ]:
         with pytest.raises(error, match=text):
             call()

@@ -30,11 +30,11 @@ pub(super) struct Copied {
 impl Copied {
     /// The files to copy beside these tensors.
     pub(super) fn of(arguments: &Eval, format: Format, work: &Work, list: &List) -> Result<Copied, Failure> {
-        let from = work.inputs.iter().find_map(|i| i.folder.as_deref());
-        let Some(from) = from.filter(|_| format == Format::Folder && !arguments.no_copy_rest) else {
+        let from = work.inputs.iter().find_map(|i| Some((i.folder.as_deref()?, i.files())));
+        let Some((from, read)) = from.filter(|_| format == Format::Folder && !arguments.no_copy_rest) else {
             return Ok(Copied::default());
         };
-        let folder::Rest { from, files, mut notes } = folder::rest(from)?;
+        let folder::Rest { from, files, mut notes } = folder::rest(from, &read)?;
         let mut config = None;
         if files.iter().any(|f| f == Path::new(CONFIG)) {
             let (text, changes) = config::adapted(&from.join(CONFIG), list)?;

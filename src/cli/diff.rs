@@ -161,9 +161,12 @@ fn union(a: &Input, b: &Input, arguments: &Arguments) -> Result<Vec<String>, Fai
 
 /// The name under which an input has its tensor: an array beside a file of one tensor is compared with that one.
 fn member(input: &Input, name: &str) -> Result<String, Failure> {
+    if name != UNNAMED || input.has(name) {
+        return Ok(name.to_string());
+    }
     match input.names().as_deref() {
-        Some([only]) if !input.has(name) && name == UNNAMED => Ok(only.to_string()),
-        Some(all) if !input.has(name) && name == UNNAMED => {
+        Some([only]) => Ok(only.to_string()),
+        Some(all) => {
             let text = format!(
                 "{}: which of {} is compared? Name one with FILE:MEMBER",
                 input.path.display(),
@@ -171,7 +174,7 @@ fn member(input: &Input, name: &str) -> Result<String, Failure> {
             );
             Err(Failure::usage(text))
         }
-        _ => Ok(name.to_string()),
+        None => Ok(name.to_string()),
     }
 }
 
@@ -305,7 +308,8 @@ fn summary(rows: &[Row]) -> String {
     rows.iter().for_each(|r| *counts.entry(r.verdict().0).or_default() += 1);
     let parts: Vec<String> = counts.iter().map(|(word, n)| format!("{n} {word}")).collect();
     let s = if rows.len() == 1 { "" } else { "s" };
-    format!("{} tensor{s}: {}", rows.len(), parts.join(", "))
+    let colon = if rows.is_empty() { "" } else { ": " };
+    format!("{} tensor{s}{colon}{}", rows.len(), parts.join(", "))
 }
 
 fn object(row: &Row) -> Value {

@@ -99,8 +99,8 @@ pub(super) struct Rest {
     pub(super) notes: Vec<String>,
 }
 
-/// Lists the files of a model's folder that are no weights, also those in folders within.
-pub(super) fn rest(folder: &Path) -> Result<Rest, Failure> {
+/// Lists the files of a model's folder that are no weights, also those in folders within. Weights but those that are `read` are told of.
+pub(super) fn rest(folder: &Path, read: &[&Path]) -> Result<Rest, Failure> {
     let root = folder.canonicalize().map_err(|e| failed(folder, e))?;
     // In a Hugging Face cache, `snapshots/REVISION` has links to `blobs`.
     let cache = root.parent().filter(|p| p.file_name() == Some(OsStr::new("snapshots"))).and_then(Path::parent);
@@ -119,9 +119,7 @@ pub(super) fn rest(folder: &Path) -> Result<Rest, Failure> {
             if kind.is_dir() {
                 folders.push((path, depth + 1));
             } else if is_weights(&name) {
-                let read = name.as_encoded_bytes().ends_with(b".safetensors")
-                    || name.as_encoded_bytes().ends_with(b".index.json");
-                if !read || depth > 0 {
+                if depth > 0 || !read.iter().any(|f| f.file_name() == Some(&name)) {
                     weights.push(path);
                 }
             } else if kind.is_symlink() {

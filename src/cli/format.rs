@@ -36,10 +36,26 @@ impl Format {
             Some(b"npz") => Ok(Format::Npz),
             Some(b"safetensors") => Ok(Format::SafeTensors),
             _ if path.is_dir() => Ok(Format::Folder),
-            _ => Err(format!(
-                "{}: the extension is not .npy, .npz, .safetensors or .index.json; write a / after the name of a folder",
-                path.display()
+            end => Err(format!(
+                "{}: the extension is not .npy, .npz, .safetensors or .index.json; {}",
+                path.display(),
+                end.and_then(advice).unwrap_or("write a / after the name of a folder")
             )),
         }
+    }
+}
+
+/// What to do with a file of another kind, by its extension, which a member may follow.
+fn advice(extension: &[u8]) -> Option<&'static str> {
+    match extension.split(|b| *b == b':').next()? {
+        b"tif" | b"tiff" | b"jp2" | b"vrt" => Some(
+            "rasters are read and written by GDAL or rasterio, and their bands go through NumPy: \
+             numpy.save(\"band.npy\", rasterio.open(\"scene.tif\").read(1))",
+        ),
+        b"bin" | b"pt" | b"pth" | b"ckpt" => Some(
+            "PyTorch's files are pickled programs, which castwise does not run: \
+             safetensors.torch.save_file(torch.load(FILE, weights_only=True), \"model.safetensors\")",
+        ),
+        _ => None,
     }
 }

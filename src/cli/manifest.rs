@@ -15,7 +15,7 @@ use super::args::Eval;
 use super::failure::Failure;
 use super::plan::Work;
 use super::recipe::Recipe;
-use super::spec::{Missing, Rename};
+use super::spec::{InputSpec, Missing, Rename};
 
 /// The key in the metadata.
 pub(super) const KEY: &str = "castwise";
@@ -31,7 +31,11 @@ pub(super) fn text(arguments: &Eval, work: &Work) -> Result<String, Failure> {
         let mut files = Map::new();
         for path in i.files().into_iter().filter(|p| p.is_file()) {
             let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-            files.insert(name, hash(path)?.into());
+            let member = common.inputs.iter().find_map(|(n, spec)| match spec {
+                InputSpec::Member(_, member) if *n == i.name => Some(member),
+                _ => None,
+            });
+            files.insert(member.map_or(name.clone(), |m| format!("{name}:{m}")), hash(path)?.into());
         }
         inputs.insert(i.name.clone(), Value::Object(files));
     }
@@ -74,6 +78,8 @@ pub(super) fn text(arguments: &Eval, work: &Work) -> Result<String, Failure> {
         "select": common.select.as_ref().map(|r| r.as_str()),
         "skip": common.skip.as_ref().map(|r| r.as_str()),
         "inputs": inputs,
+        // The models of a recipe count in this order.
+        "order": work.inputs.iter().map(|i| i.name.as_str()).collect::<Vec<_>>(),
     });
     Ok(all.to_string())
 }

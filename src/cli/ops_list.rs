@@ -83,12 +83,14 @@ pub(super) fn complete(arguments: &Complete) -> Result<(), Failure> {
     print(&fitting.map(|n| report::escape_controls(n) + "\n").collect::<String>())
 }
 
-/// `NAME=FILE:` or `FILE:` with the names of the file's tensors.
+/// `NAME=FILE:` or `FILE:` with the names of the file's tensors, without those that a shell would not read as they are: bash puts
+/// a completion into the line as it is, and files are untrusted.
 fn tensors(word: &str) -> Vec<String> {
     let (name, file) = word.split_once('=').map_or(("", word), |(_, file)| (&word[..word.len() - file.len()], file));
     let Some(colon) = file.rfind(':') else { return Vec::new() };
     let InputSpec::Member(path, _) = located(file.into()) else { return Vec::new() };
     let Ok(input) = Input::open("", &InputSpec::File(path)) else { return Vec::new() };
+    let plain = |n: &&str| n.chars().all(|c| c.is_alphanumeric() || "._-/+,@%".contains(c));
     let all = input.names().unwrap_or_default();
-    all.into_iter().take(10_000).map(|n| format!("{name}{}:{n}", &file[..colon])).collect()
+    all.into_iter().filter(plain).take(10_000).map(|n| format!("{name}{}:{n}", &file[..colon])).collect()
 }

@@ -33,11 +33,14 @@ pub(super) fn with_file(mut arguments: Vec<OsString>, root: &clap::Command) -> R
     let mut made: Vec<OsString> = Vec::new();
     for (key, value) in table {
         let more = match (key.as_str(), &value) {
+            // With a space, so that no expression is an option.
+            ("expression", Value::String(text)) if text.starts_with('-') => vec![format!(" {text}")],
             ("expression", Value::String(text)) => vec![text.clone()],
-            ("inputs" | "parameters" | "siblings", Value::Table(entries)) => entries
-                .iter()
-                .flat_map(|(name, v)| [format!("--{}", key.trim_end_matches('s')), format!("{name}={}", written(v))])
-                .collect(),
+            ("inputs" | "parameters" | "siblings", Value::Table(entries)) => {
+                let option = format!("--{}", key.trim_end_matches('s'));
+                let all = flat(entries).into_iter();
+                all.flat_map(|(name, v)| [option.clone(), format!("{name}={}", written(v))]).collect()
+            }
             ("expression", _) => return Err(refuse("`expression` is a text".into())),
             ("inputs" | "parameters" | "siblings", _) => return Err(refuse(format!("`{key}` is a table of names"))),
             (_, Value::Table(_)) => return Err(refuse(format!("`{}` is no option with names", report::escaped(&key)))),
@@ -57,6 +60,20 @@ pub(super) fn with_file(mut arguments: Vec<OsString>, root: &clap::Command) -> R
     Ok(arguments)
 }
 
+/// The entries of a table of names, in which `weight.math = 1` is the name `weight.math`, and `{filter = "mlp", value = 1}` a value.
+fn flat(entries: &Table) -> Vec<(String, &Value)> {
+    let mut all = Vec::new();
+    for (name, value) in entries {
+        match value {
+            Value::Table(more) if !more.contains_key("value") => {
+                all.extend(flat(more).into_iter().map(|(end, v)| (format!("{name}.{end}"), v)));
+            }
+            value => all.push((name.clone(), value)),
+        }
+    }
+    all
+}
+
 /// An option, unless it is among the arguments.
 fn option(name: &str, value: &Value, arguments: &[OsString]) -> Vec<String> {
     let long = format!("--{name}");
@@ -66,11 +83,12 @@ fn option(name: &str, value: &Value, arguments: &[OsString]) -> Vec<String> {
         "quiet" => "-q",
         _ => "--",
     };
-    let is_it = |a: &OsString| {
-        a.to_str()
-            .is_some_and(|a| a == long || a.starts_with(&format!("{long}=")) || (short != "--" && a.starts_with(short)))
+    // The first argument is an expression, if more than a letter follows its sign.
+    let attached = |i: usize, a: &str| short != "--" && a.starts_with(short) && (i != 2 || a == short);
+    let is_it = |(i, a): (usize, &OsString)| {
+        a.to_str().is_some_and(|a| a == long || a.starts_with(&format!("{long}=")) || attached(i, a))
     };
-    if arguments.iter().any(is_it) {
+    if arguments.iter().enumerate().any(is_it) {
         return Vec::new();
     }
     match value {
@@ -88,6 +106,7 @@ fn written(value: &Value) -> String {
         Value::Integer(n) => n.to_string(),
         Value::Float(n) => n.to_string(),
         Value::Boolean(b) => b.to_string(),
+        Value::Datetime(d) => d.to_string(),
         other => serde_json::to_string(other).unwrap_or_default(),
     }
 }

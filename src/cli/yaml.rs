@@ -62,6 +62,18 @@ impl Node {
         }
     }
 
+    /// The finite number that this is, also as a text in quotes, which mergekit takes for a number. A text that YAML 1.1 and 1.2 read
+    /// differently is none: whether it had quotes is not known.
+    pub(super) fn number(&self) -> Option<f64> {
+        match &self.value {
+            Value::Number(n) => Some(*n),
+            Value::Text(t) if !two_values(t) && t.len() < SHOWN => {
+                t.trim().parse().ok().filter(|n: &f64| n.is_finite())
+            }
+            _ => None,
+        }
+    }
+
     /// What kind of value this is, for messages.
     pub(super) fn kind(&self) -> String {
         match &self.value {

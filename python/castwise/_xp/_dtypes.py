@@ -48,12 +48,17 @@ class Dtypes(Base):
         return _core.array(x, self._rules, dtype)
 
     def can_cast(self, from_: Any, to: Any, /) -> bool:
-        """Whether a dtype, or an array's, promotes to another one.
+        """Whether a dtype, or that of an array of this namespace, promotes to another one.
 
         >>> castwise.xp("numpy").can_cast("i8", "f16"), castwise.xp("numpy").can_cast("i64", "i8")
         (True, False)
         """
         name = _core.dtype_info(to)[0]
+        if hasattr(from_, "dtype") and not isinstance(from_, type):
+            self._own(from_, name="can_cast")
+            from_ = from_.dtype
+        elif type(from_) not in (bool, int, float, complex):
+            from_ = _core.dtype_info(from_)[0]
         try:
             return self.result_type(from_, name) == name
         except TypeError:
@@ -66,6 +71,8 @@ class Dtypes(Base):
         'f16'
         """
         scalars = [v for v in arrays_and_dtypes if type(v) in (bool, int, float, complex)]
+        if arrays := [v for v in arrays_and_dtypes if isinstance(v, Array)]:
+            self._own(*arrays, name="result_type")
         dtypes = [v.dtype if isinstance(v, Array) else v for v in arrays_and_dtypes if type(v) not in (bool, int, float, complex)]
         if not dtypes:
             raise ValueError("result_type takes at least one array or dtype")

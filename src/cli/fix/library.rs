@@ -24,19 +24,35 @@ pub(crate) enum Operand {
     Number(String),
 }
 
-/// The expression with casts that reach a goal. Errors are texts, without a prefix.
+/// Why there is no such expression, as text without a prefix.
+pub(crate) enum Unfixed {
+    /// An operand has a name that the expression does not have.
+    Name(String),
+    Refused(String),
+}
+
+impl From<String> for Unfixed {
+    fn from(text: String) -> Unfixed {
+        Unfixed::Refused(text)
+    }
+}
+
+/// The expression with casts that reach a goal.
 pub(crate) fn fixed(
     settings: Settings,
     text: &str,
     operands: Vec<(String, Operand)>,
     goal: Goal,
-) -> Result<String, String> {
+) -> Result<String, Unfixed> {
+    let given: Vec<String> = operands.iter().map(|(name, _)| name.clone()).collect();
     let (mut inputs, mut parameters) = (Vec::new(), Vec::new());
     for (name, operand) in operands {
         match operand {
             Operand::Declared(what) => match values::input(OsStr::new(&format!("{name}={what}")))? {
                 declared @ (_, InputSpec::Declared(..)) => inputs.push(declared),
-                _ => return Err(format!("`{}` is no dtype with a shape, as `bf16[3, n]`", report::escaped(&what))),
+                _ => {
+                    return Err(format!("`{}` is no dtype with a shape, as `bf16[3, n]`", report::escaped(&what)).into());
+                }
             },
             Operand::Given(t) => inputs.push((name, InputSpec::Given(t))),
             Operand::Number(n) => parameters.push((name, OsString::from(n))),
@@ -45,6 +61,13 @@ pub(crate) fn fixed(
     let common = Common::of(settings, inputs, parameters);
     let plain = |text: String| text.strip_prefix("error: ").unwrap_or(&text).replacen("--fix: ", "", 1);
     let mut work = prepare(&common, &[], Some(text)).map_err(|f| plain(f.text))?;
+    let inputs = work.inputs.iter().map(|i| &i.name);
+    let names: Vec<&String> = inputs.chain(work.expressions.iter().flat_map(|e| &e.parameters)).collect();
+    if let Some(unknown) = given.iter().find(|name| !names.contains(name)) {
+        let all = names.iter().map(|n| n.as_str()).collect::<Vec<_>>().join(", ");
+        let unknown = report::escaped(unknown);
+        return Err(Unfixed::Name(format!("there is no argument `{unknown}`; the names are {all}")));
+    }
     let refused = |e: &Error| plain(report::of_expression(text, "EXPR", e, &[]));
     let mut cases = cases(&mut work, 0, matches!(goal, Goal::Tolerance(_))).map_err(|f| plain(f.text))?;
     let found = search(&mut cases, goal).map_err(|e| refused(&e))?;
@@ -53,5 +76,5 @@ pub(crate) fn fixed(
         return Ok(new);
     }
     let told = Told::of(&mut cases, goal, &found, &new).map_err(|e| refused(&e))?;
-    Err(plain(told.refusal()))
+    Err(plain(told.refusal()).into())
 }

@@ -7,7 +7,7 @@ use clap::Parser;
 
 use super::edits::{Edit, edited, sites};
 use super::goal::Goal;
-use super::library::{Operand, fixed};
+use super::library::{Operand, Unfixed, fixed};
 use super::run::{ByGoal, candidates, cases, search};
 use super::search::exhaustive;
 use crate::cli::args::Common;
@@ -129,7 +129,10 @@ fn as_few_casts_as_an_exhaustive_search_finds() {
 fn tensors_of_a_caller_are_operands() {
     let find = |text: &str, operands: Vec<(&str, Operand)>, goal: Goal| {
         let operands = operands.into_iter().map(|(name, o)| (name.to_string(), o)).collect();
-        fixed(Settings::new(Rules::Torch), text, operands, goal)
+        fixed(Settings::new(Rules::Torch), text, operands, goal).map_err(|why| match why {
+            Unfixed::Name(why) => format!("name: {why}"),
+            Unfixed::Refused(why) => why,
+        })
     };
     let declared = |text: &str| Operand::Declared(text.to_string());
     let halves = || vec![("a", declared("bf16[n]")), ("b", declared("f16[n]")), ("w", Operand::Number("0.7".into()))];
@@ -145,4 +148,9 @@ fn tensors_of_a_caller_are_operands() {
     assert!(why.contains("there is no input `b`"), "{why}");
     let why = find("a * 2", vec![("a", declared("a.npy"))], LOSSY).unwrap_err();
     assert!(why.contains("no dtype with a shape"), "{why}");
+    for unknown in [declared("f32[n]"), Operand::Number("3".into()), bytes(&[1])] {
+        let operands = halves().into_iter().chain([("c", unknown)]).collect();
+        let why = find("low = w*a; high = a - b", operands, LOSSY).unwrap_err();
+        assert_eq!(why, "name: there is no argument `c`; the names are a, b, w");
+    }
 }

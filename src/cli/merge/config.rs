@@ -333,11 +333,11 @@ fn source_of(node: &Node) -> Result<Model, Wrong> {
             "model" => model.path = path(key, value)?,
             "parameters" => model.parameters = parameters(value)?,
             "layer_range" => {
-                let ends: Vec<&Value> = list(value, key)?.iter().map(|n| &n.value).collect();
-                let [Value::Number(from), Value::Number(to)] = ends[..] else {
+                let ends: Vec<Option<f64>> = list(value, key)?.iter().map(Node::number).collect();
+                let [Some(from), Some(to)] = ends[..] else {
                     return Err((value.line, "`layer_range`: expected two numbers".into()));
                 };
-                range = Some((*from, *to, *line));
+                range = Some((from, to, *line));
             }
             _ => return Err((*line, format!("`{}` of a source is not understood", report::escaped(key)))),
         }

@@ -20,6 +20,8 @@ pub(in crate::cli) enum Number {
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cli) enum Setting {
     One(Number),
+    /// A word for true or false, such as `no`, of which a parameter makes a truth value or an error.
+    Word(bool),
     /// Values from the first layer to the last.
     Gradient(Vec<f64>),
     /// By parts of names; none is for all names.
@@ -34,7 +36,11 @@ impl Setting {
 
     /// The setting of a YAML value. The error has the line.
     pub(in crate::cli) fn of(node: &Node) -> Result<Setting, (u64, String)> {
-        let Value::List(list) = &node.value else { return Setting::flat(node) };
+        let list = match &node.value {
+            Value::List(list) => list,
+            Value::Map(_) => return Setting::filter(node).map(|one| Setting::Filters(vec![one])),
+            _ => return Setting::flat(node),
+        };
         if !list.iter().any(|n| matches!(n.value, Value::Map(_))) {
             return Setting::flat(node);
         }
@@ -49,13 +55,13 @@ impl Setting {
         let wrong = |n: &Node| (n.line, format!("expected a number, found {}", n.kind()));
         match &node.value {
             Value::Bool(b) => Ok(Setting::One(Number::Bool(*b))),
-            Value::Number(n) => Ok(Setting::One(Number::Real(*n))),
             Value::List(list) if (1..=MOST).contains(&list.len()) => {
-                let number = |n: &Node| if let Value::Number(v) = n.value { Ok(v) } else { Err(wrong(n)) };
+                let number = |n: &Node| n.number().ok_or_else(|| wrong(n));
                 list.iter().map(number).collect::<Result<Vec<f64>, _>>().map(Setting::Gradient)
             }
             Value::List(_) => Err((node.line, format!("a list has 1 to {MOST} numbers"))),
-            _ => Err(wrong(node)),
+            Value::Text(text) if let Some(truth) = word(text) => Ok(Setting::Word(truth)),
+            _ => node.number().map(|n| Setting::One(Number::Real(n))).ok_or_else(|| wrong(node)),
         }
     }
 
@@ -86,12 +92,23 @@ impl Setting {
             Setting::One(Number::Real(n)) if n == 0.0 || n == 1.0 => Ok(Setting::One(Number::Bool(n == 1.0))),
             Setting::One(Number::Real(n)) => Err(format!("expected true or false, found {n}")),
             Setting::Gradient(_) => Err("expected true or false, found a list of numbers".into()),
+            Setting::Word(truth) => Ok(Setting::One(Number::Bool(truth))),
             Setting::Filters(all) => {
                 let one = |(filter, value): (Option<String>, Setting)| Ok((filter, value.truth()?));
                 all.into_iter().map(one).collect::<Result<_, String>>().map(Setting::Filters)
             }
             truth => Ok(truth),
         }
+    }
+
+    /// This setting for a parameter that is a number.
+    pub(in crate::cli) fn number(self) -> Result<Setting, String> {
+        let word = |s: &Setting| if let Setting::Word(truth) = s { Some(*truth) } else { None };
+        let found = match &self {
+            Setting::Filters(all) => all.iter().find_map(|(_, s)| word(s)),
+            one => word(one),
+        };
+        found.map_or(Ok(self), |truth| Err(format!("expected a number, found a word for {truth}")))
     }
 
     /// The value for a tensor at a place of the model from 0 to 1; none if no filter matches.
@@ -107,7 +124,7 @@ impl Setting {
         match first {
             Setting::One(n) => Some(*n),
             Setting::Gradient(values) => Some(Number::Real(interpolated(values, place))),
-            Setting::Filters(_) => None,
+            Setting::Filters(_) | Setting::Word(_) => None,
         }
     }
 
@@ -120,7 +137,7 @@ impl Setting {
     /// The text that [`read`](Setting::read) reads.
     pub(in crate::cli) fn text(&self) -> String {
         match self {
-            Setting::One(Number::Bool(b)) => b.to_string(),
+            Setting::One(Number::Bool(b)) | Setting::Word(b) => b.to_string(),
             Setting::One(Number::Real(n)) => n.to_string(),
             Setting::Gradient(values) => {
                 format!("[{}]", values.iter().map(|v| v.to_string()).collect::<Vec<_>>().join(", "))
@@ -133,6 +150,16 @@ impl Setting {
                 format!("[{}]", all.iter().map(one).collect::<Vec<_>>().join(", "))
             }
         }
+    }
+}
+
+/// What a text says that mergekit takes for true or false, in quotes or, as YAML 1.1 has it, without.
+fn word(text: &str) -> Option<bool> {
+    let is = |words: &[&str]| words.iter().any(|w| w.eq_ignore_ascii_case(text));
+    match () {
+        () if is(&["true", "t", "yes", "y", "on"]) => Some(true),
+        () if is(&["false", "f", "no", "n", "off"]) => Some(false),
+        () => None,
     }
 }
 

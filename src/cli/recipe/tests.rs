@@ -18,11 +18,27 @@ fn settings_mean_what_they_mean_in_mergekit() {
     assert_eq!(at(filters, "layers.1.mlp", 0.5), Some(Number::Real(2.0)));
     assert_eq!(at(filters, "norm", 0.5), None);
     assert_eq!(at("[{filter: '*', value: 2}]", "norm", 0.5), Some(Number::Real(2.0)));
+    // Numbers in quotes, words, and one filter without a list.
+    assert_eq!(at("' +2 '", "x", 0.0), Some(Number::Real(2.0)));
+    assert_eq!(at("['0.5', 1]", "x", 0.5), Some(Number::Real(0.75)));
+    assert_eq!(at("[{value: \"1e-3\"}]", "x", 0.0), Some(Number::Real(1e-3)));
+    assert_eq!(at("{filter: x, value: 2}", "x", 0.0), Some(Number::Real(2.0)));
+    assert_eq!(at("{filter: x, value: 2}", "y", 0.0), None);
+    for (text, truth) in [("no", false), ("'off'", false), ("\"True\"", true), ("Y", true)] {
+        assert_eq!(read(text).truth(), Ok(Setting::One(Number::Bool(truth))), "{text}");
+        assert!(read(text).number().is_err() && read(&format!("[{{value: {text}}}]")).number().is_err(), "{text}");
+    }
     for text in ["0.1", "-1e-3", "false", "[0, 0.5]", filters, "[{value: 1}]", "1e300"] {
         assert_eq!(Setting::read(&read(text).text()).unwrap(), read(text), "{text}");
     }
     for text in [
         "heavy",
+        "''",
+        "'inf'",
+        "'010'",
+        "'1_0'",
+        "'0x1'",
+        "[yes, 1]",
         ".inf",
         "[]",
         "[a]",

@@ -75,7 +75,7 @@ impl Parameter {
     pub(in crate::cli) fn takes(&self, setting: Setting) -> Result<Setting, String> {
         match self.default {
             Default_::Where(Number::Bool(_)) | Default_::Unless(Number::Bool(_)) => setting.truth(),
-            _ => Ok(setting),
+            _ => setting.number(),
         }
     }
 }
