@@ -67,6 +67,17 @@ fn near(got: &Value, expected: f64, what: &str) {
 }
 
 #[test]
+fn every_float_dtype_has_numbers_beyond_it() {
+    let dir = Dir::new("beyond");
+    for d in DType::ALL.into_iter().filter(|d| d.is_float() && *d != DType::F64) {
+        let name = format!("{d}.safetensors");
+        dir.checkpoint(&name, &[("x", Tensor::from([2.0 * d.float_limits().unwrap()[1], 1.0]))]);
+        let (_, stats) = json(&dir, &["stats", &name, "--json", "--target", d.name()]);
+        assert_eq!(of(&stats, "x")["outside"]["count"], 1, "{d}");
+    }
+}
+
+#[test]
 fn statistics_are_those_of_a_loop() {
     let dir = Dir::new("statistics");
     let all = tensors();

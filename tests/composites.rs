@@ -165,7 +165,7 @@ fn half_dtypes_show_their_casts() {
 
 #[test]
 fn both_modes_agree_for_every_composite_dtype_and_layout() {
-    for rules in [Rules::Torch, Rules::NumPy, Rules::Paddle, Rules::Jax] {
+    for rules in Rules::ALL.iter().copied() {
         for d in DType::ALL {
             let x = cast(&numbers(&[6, 4], 1), d);
             let turned = x.transpose(0, 1).unwrap();
@@ -209,7 +209,7 @@ fn answer(found: castwise::Result<Tensor>, refusal: Option<String>) -> Option<Te
 
 #[test]
 fn moves_along_a_dim_are_those_of_index_arithmetic() {
-    for rules in [Rules::Torch, Rules::NumPy, Rules::Paddle, Rules::Jax] {
+    for rules in Rules::ALL.iter().copied() {
         for d in DType::ALL {
             let has = common::has(rules, d);
             // Sums of bool, c32 and floats of 8 bits are refused.

@@ -15,8 +15,6 @@ use crate::common::operands::{Given, PLACES, Place, Tier, given, solid};
 use crate::common::{computes, count, has};
 use batch::{Application, Tally, compare};
 
-const RULES: [Rules; 4] = [Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax];
-
 /// The layouts of an operand of two or three, all of them or few.
 fn places(rules: Rules) -> Vec<Place> {
     let few = [Place::Contiguous, Place::Column, Place::Reversed, Place::ZeroDim, Place::Scalar];
@@ -24,11 +22,25 @@ fn places(rules: Rules) -> Vec<Place> {
 }
 
 /// No rules but PyTorch's see a difference between layouts but those of a tensor with dims, without and of a scalar, and what is
-/// computed is then computed under PyTorch's too. The loops of another CPU level than the machine's are run beside those of its own, and random programs
-/// have every layout at every level. `CASTWISE_LAYOUTS=all` takes all of them.
+/// computed is then computed under PyTorch's too. `CASTWISE_LAYOUTS=all` takes all of them.
 fn few_layouts(rules: Rules) -> bool {
-    let set = |name| std::env::var_os(name).is_some();
-    (rules != Rules::Torch || set("CASTWISE_CPU") || set("CASTWISE_LOOPS")) && !set("CASTWISE_LAYOUTS")
+    (rules != Rules::Torch || other_loops()) && std::env::var_os("CASTWISE_LAYOUTS").is_none()
+}
+
+/// Whether the loops are not those of the machine, which are tested beside these: random programs have every layout at every
+/// level, and no loop depends on a rule set.
+fn other_loops() -> bool {
+    ["CASTWISE_CPU", "CASTWISE_LOOPS"].into_iter().any(|name| std::env::var_os(name).is_some())
+}
+
+/// The rule sets that are compared.
+fn rule_sets() -> impl Iterator<Item = Rules> {
+    Rules::ALL.iter().copied().filter(|rules| *rules == Rules::Torch || !other_loops())
+}
+
+/// The sum of what `of` gives for every rule set that is compared.
+fn over_rules(of: impl Fn(Rules) -> usize) -> usize {
+    rule_sets().map(of).sum()
 }
 
 /// The number of a row's operands that are data, which excludes parameters and the condition of `where`.
@@ -134,7 +146,7 @@ fn done(what: &str, tally: Tally, least: usize) {
 fn every_row_of_one_operand() {
     let rows = rows(1);
     let mut total = Tally::default();
-    for rules in RULES {
+    for rules in rule_sets() {
         total += over_dtypes(|d| {
             let mut tally = Tally::default();
             for place in PLACES.into_iter().filter(|p| *p != Place::Scalar) {
@@ -143,8 +155,8 @@ fn every_row_of_one_operand() {
             tally
         });
     }
-    done("one operand", total, rows.len() * RULES.map(count).iter().sum::<usize>() * (PLACES.len() - 1));
-    assert!(total.agreed >= RULES.map(|rules| least_agreed(rules, &rows, 1)).iter().sum());
+    done("one operand", total, rows.len() * over_rules(count) * (PLACES.len() - 1));
+    assert!(total.agreed >= over_rules(|rules| least_agreed(rules, &rows, 1)));
     assert!(rows.len() > 40);
 }
 
@@ -169,26 +181,6 @@ fn every_row_of_two_operands(rules: Rules) {
     let layouts = places(rules).len() * places(rules).len() - 1;
     done(&format!("two operands, {rules}"), total, rows.len() * count(rules) * count(rules) * layouts);
     assert!(total.agreed >= least_agreed(rules, &rows, 2) && rows.len() > 45);
-}
-
-#[test]
-fn every_row_of_two_operands_torch() {
-    every_row_of_two_operands(Rules::Torch);
-}
-
-#[test]
-fn every_row_of_two_operands_paddle() {
-    every_row_of_two_operands(Rules::Paddle);
-}
-
-#[test]
-fn every_row_of_two_operands_numpy() {
-    every_row_of_two_operands(Rules::NumPy);
-}
-
-#[test]
-fn every_row_of_two_operands_jax() {
-    every_row_of_two_operands(Rules::Jax);
 }
 
 /// Rows with three operands (bounds, ends, factors): every pair of dtypes and of layouts for the first two; the third
@@ -220,25 +212,33 @@ fn every_row_of_three_operands(rules: Rules) {
     assert!(total.agreed >= least_agreed(rules, &rows, 2) && rows.len() >= 4);
 }
 
-#[test]
-fn every_row_of_three_operands_torch() {
-    every_row_of_three_operands(Rules::Torch);
-}
+/// Tests of one rule set each, which run at the same time.
+macro_rules! of_rules {
+    ($($rules:ident: $two:ident $three:ident),*) => {
+        $(
+            #[test]
+            fn $two() {
+                every_row_of_two_operands(Rules::$rules);
+            }
 
-#[test]
-fn every_row_of_three_operands_paddle() {
-    every_row_of_three_operands(Rules::Paddle);
-}
+            #[test]
+            fn $three() {
+                every_row_of_three_operands(Rules::$rules);
+            }
+        )*
 
-#[test]
-fn every_row_of_three_operands_numpy() {
-    every_row_of_three_operands(Rules::NumPy);
+        #[test]
+        fn every_rule_set_has_its_tests() {
+            assert_eq!(Rules::ALL, [$(Rules::$rules),*]);
+        }
+    };
 }
-
-#[test]
-fn every_row_of_three_operands_jax() {
-    every_row_of_three_operands(Rules::Jax);
-}
+of_rules!(
+    Torch: every_row_of_two_operands_torch every_row_of_three_operands_torch,
+    Paddle: every_row_of_two_operands_paddle every_row_of_three_operands_paddle,
+    NumPy: every_row_of_two_operands_numpy every_row_of_three_operands_numpy,
+    Jax: every_row_of_two_operands_jax every_row_of_three_operands_jax
+);
 
 #[test]
 fn every_cast_and_view_of_bits() {
@@ -248,14 +248,14 @@ fn every_cast_and_view_of_bits() {
         let output = |d| Application { op: Op::Cast, operands: vec![0], parameter: None, attrs: Attrs::output(d) };
         let outputs = DType::ALL.map(output);
         let all: Vec<Application> = to(Op::Cast).into_iter().chain(to(Op::ViewAs)).chain(outputs).collect();
-        for rules in RULES {
+        for rules in rule_sets() {
             for place in PLACES.into_iter().filter(|p| *p != Place::Scalar) {
                 tally += compare_rows(rules, &all, &[(from, place)], &mut Known::new());
             }
         }
         tally
     });
-    done("casts", total, 3 * DType::ALL.len() * RULES.map(count).iter().sum::<usize>() * (PLACES.len() - 1));
+    done("casts", total, 3 * DType::ALL.len() * over_rules(count) * (PLACES.len() - 1));
 }
 
 /// Every reduction and every op on lines over every set of axes of a tensor, with and without `keepdim`, and with every dtype that
@@ -284,7 +284,7 @@ fn every_reduction_over_every_set_of_axes() {
     assert!(all.len() >= 7 * (2 * 9 + DType::ALL.len()), "{} reductions", all.len());
     let total = over_dtypes(|d| {
         let mut tally = Tally::default();
-        for rules in RULES.into_iter().filter(|r| computes(*r, d)) {
+        for rules in rule_sets().filter(|r| computes(*r, d)) {
             for place in PLACES {
                 if let Some(t) = solid(d, place) {
                     tally += compare(rules, &[Given::Tensor(t)], &all).tally;
@@ -293,16 +293,18 @@ fn every_reduction_over_every_set_of_axes() {
         }
         tally
     });
-    done("reductions", total, all.len() * RULES.map(computing).iter().sum::<usize>() * 9);
+    done("reductions", total, all.len() * over_rules(computing) * 9);
 }
 
 #[test]
 fn integer_division_by_zero_is_an_error_in_both() {
+    let raising = || Rules::ALL.iter().copied().filter(|r| *r != Rules::NumPy);
+    let integers = || DType::ALL.into_iter().filter(|d| d.category() == castwise::Category::Int);
     let mut count = 0;
-    for d in DType::ALL.into_iter().filter(|d| d.category() == castwise::Category::Int) {
+    for d in integers() {
         let x = given(d, Place::Contiguous, 0, false);
         for zero in [Given::Tensor(Tensor::zeros(d, [181]).unwrap()), Given::Scalar(Scalar::Int(0))] {
-            for rules in [Rules::Torch, Rules::Paddle, Rules::Jax].into_iter().filter(|r| has(*r, d)) {
+            for rules in raising().filter(|r| has(*r, d)) {
                 // The condition of `where`.
                 let condition = given(DType::Bool, Place::Contiguous, 2, true);
                 let outcome = compare(rules, &[x.clone(), zero.clone(), condition], &rows(2));
@@ -312,8 +314,8 @@ fn integer_division_by_zero_is_an_error_in_both() {
             }
         }
     }
-    // Eight integer dtypes under PyTorch's and JAX's rules, five under Paddle's.
-    assert_eq!(count, (8 + 5 + 8) * 2 * 4);
+    let dtypes: usize = raising().map(|r| integers().filter(|d| has(r, *d)).count()).sum();
+    assert_eq!(count, dtypes * 2 * 4);
 }
 
 /// NumPy's rules give 0 for integers divided by zero, or the error that is asked for; a negative exponent is an error.

@@ -10,8 +10,6 @@ use castwise::{Attrs, Complex, DiagnosticKind, Error, Op, Operand};
 use crate::common::operands::{Given, Place, given};
 use crate::common::{self, assert_same_bits};
 
-const RULES: [Rules; 4] = [Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax];
-
 fn tensor(d: DType, place: Place, index: usize) -> Tensor {
     match given(d, place, index, true) {
         Given::Tensor(t) => t,
@@ -78,7 +76,7 @@ fn commutative_rows_give_the_same_bits_in_either_order() {
     let (mut differing, mut count): (BTreeMap<Op, Vec<String>>, usize) = (BTreeMap::new(), 0);
     let binary = |op: &Op| op.arity() - op.def().parameters() == 2;
     let ops: Vec<Op> = Op::ALL.iter().copied().filter(binary).collect();
-    for rules in RULES {
+    for rules in Rules::ALL.iter().copied() {
         for (a, b) in DType::ALL.into_iter().flat_map(|a| DType::ALL.map(|b| (a, b))) {
             if !declared(rules, &[a, b]) {
                 continue;
@@ -101,7 +99,7 @@ fn commutative_rows_give_the_same_bits_in_either_order() {
         }
     }
     println!("{count} pairs of orders");
-    assert!(count >= ops.len() * 2 * RULES.map(|r| common::count(r).pow(2)).iter().sum::<usize>());
+    assert!(count >= ops.len() * 2 * common::over_rules(|r| common::count(r).pow(2)));
     for op in ops {
         match differing.get(&op) {
             Some(why) if COMMUTATIVE.contains(&op) => panic!("{} cases differ, first {}", why.len(), why[0]),
@@ -257,7 +255,7 @@ fn compare(rules: Rules, (a, b): (DType, DType), eager: &[Case<Eager>], graph: &
 /// Over all pairs of dtypes and both rule sets.
 fn compare_all(eager: &[Case<Eager>], graph: &[Case<castwise::Graph>]) {
     let mut count = 0;
-    for (rules, a) in RULES.into_iter().flat_map(|r| DType::ALL.map(|a| (r, a))) {
+    for (rules, a) in Rules::ALL.iter().flat_map(|r| DType::ALL.map(|a| (*r, a))) {
         for b in DType::ALL.into_iter().filter(|b| declared(rules, &[a, *b])) {
             count += compare(rules, (a, b), eager, graph);
         }
@@ -266,7 +264,7 @@ fn compare_all(eager: &[Case<Eager>], graph: &[Case<castwise::Graph>]) {
     assert!(
         count
             >= eager.iter().map(|case| case.forms.len() - 1).sum::<usize>()
-                * RULES.map(|r| common::count(r).pow(2)).iter().sum::<usize>()
+                * common::over_rules(|r| common::count(r).pow(2))
     );
 }
 

@@ -149,7 +149,7 @@ fn an_element_does_not_depend_on_how_it_is_computed() {
 
 #[test]
 fn texts_read_back_and_both_modes_agree() {
-    for rules in [Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax] {
+    for rules in Rules::ALL.iter().copied() {
         for g in generators() {
             let p = Program::new(rules);
             let y = p.data("x", DType::F32, ["n"]).generate(g);

@@ -206,7 +206,7 @@ fn a_scalar_is_cast_as_a_tensor_of_its_value() {
         (f64::NEG_INFINITY.into(), Tensor::scalar(f64::NEG_INFINITY)),
         (castwise::Complex::new(0.1, -0.7).into(), Tensor::scalar(castwise::Complex::new(0.1, -0.7))),
     ];
-    for rules in [Rules::Torch, Rules::NumPy, Rules::Jax, Rules::Paddle] {
+    for rules in Rules::ALL.iter().copied() {
         for dtype in DType::ALL {
             for (s, own) in &scalars {
                 let p = Program::new(rules);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use imports::{Imports, module_of};
 
 mod imports;
+mod lists;
 
 fn files_under(dir: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(dir) else { return };
@@ -144,6 +145,15 @@ fn files_are_at_most_600_lines() {
     for (path, text) in sources(CODE) {
         assert!(text.lines().count() <= 600, "{path} has {} lines", text.lines().count());
     }
+}
+
+#[test]
+fn lists_of_variants_have_each_one() {
+    let lists = lists::lacking(&sources(&["src"]));
+    assert!(lists.iter().any(|(name, _)| name == "Rules") && lists.len() >= 5, "{lists:?}");
+    assert!(lists.iter().all(|(_, lacking)| lacking.is_empty()), "{lists:?}");
+    let file = ("x.rs".to_string(), "enum E { A, B } impl E { const ALL: &[E] = &[E::A]; }".to_string());
+    assert_eq!(lists::lacking(&[file]), [("E".to_string(), vec!["B".to_string()])]);
 }
 
 #[test]

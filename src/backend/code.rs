@@ -15,7 +15,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{AbiParam, UserFuncName, types};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_codegen::{Context, isa};
+use cranelift_codegen::{CodegenError, Context, isa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
@@ -131,6 +131,15 @@ fn internal(e: impl std::fmt::Display) -> Error {
 fn refused(e: ModuleError) -> Error {
     match e {
         ModuleError::Allocation { .. } => Error::OutOfMemory { bytes: PAGE },
+        ModuleError::Compilation(e) => uncompiled(e),
+        e => internal(e),
+    }
+}
+
+/// The error for code that Cranelift does not compile. Of its verifier's, it is the list that names instructions.
+fn uncompiled(e: CodegenError) -> Error {
+    match e {
+        CodegenError::Verifier(errors) => internal(errors.to_string().trim_end()),
         e => internal(e),
     }
 }
@@ -233,7 +242,7 @@ pub(crate) fn machine_code(level: CpuLevel, count: usize, emit: Emit<'_>) -> Res
     let isa = supported(level)?;
     each(isa, count, emit, &mut |context| {
         let code = context.compile(isa.as_ref(), &mut ControlPlane::default());
-        let code = code.map_err(|e| internal(e.inner))?;
+        let code = code.map_err(|e| uncompiled(e.inner))?;
         let locations = code.buffer.get_srclocs_sorted().iter();
         let locations = locations.map(|l| (l.start as usize, l.end as usize, l.loc.bits())).collect();
         Ok(Located { bytes: code.code_buffer().to_vec(), locations })

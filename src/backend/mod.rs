@@ -12,11 +12,10 @@
 
 use crate::backend::access_order::AccessOrder;
 use crate::backend::cranelift::emit::emit;
-use crate::base::dtype::DType;
 use crate::base::error::{Result, SourceLocation};
 use crate::base::host::{FloatMode, NoFork, no_fork};
 use crate::kernels::CpuLevel;
-use crate::plan::kernel::{Kernel, Step, StepOp};
+use crate::plan::kernel::{Kernel, Step};
 use crate::plan::schedule::Schedule;
 
 pub(crate) mod abi;
@@ -24,6 +23,7 @@ pub(crate) mod access_order;
 mod code;
 mod cranelift;
 pub(crate) mod dump;
+mod lanes;
 mod listing;
 mod measured;
 #[cfg(test)]
@@ -48,14 +48,7 @@ pub(crate) fn is_lowerable_at(level: CpuLevel, step: &Step) -> bool {
 
 /// Whether the back end of a level has instructions for a step, be they faster than its kernel or not.
 fn has_instructions(level: CpuLevel, step: &Step) -> bool {
-    let dtypes = match step.op {
-        StepOp::Cast(p) => [p.from, p.to],
-        StepOp::Bits(to) => [step.dtype, to],
-        StepOp::Apply(_) | StepOp::DoubleRounding(_) => [step.dtype; 2],
-    };
     match Isa::of(level) {
-        // Cranelift has no instructions for floats of a byte.
-        None if dtypes.into_iter().any(DType::is_byte_float) => false,
         Some(isa) => x64::is_lowerable(isa, step),
         None => cranelift::lower::is_lowerable(step),
     }

@@ -1,5 +1,7 @@
 //! Properties of the code of every op and conversion, whichever back end makes it.
 
+use cranelift_codegen::ir::{InstBuilder, types};
+
 use super::cranelift::emit::emit;
 use super::{code, compile};
 use crate::base::dtype::DType;
@@ -75,4 +77,20 @@ fn what_nothing_lowers_is_an_internal_error() {
             assert!(message.ends_with(&format!("nothing lowers `{op}`")), "{message}");
         }
     }
+}
+
+#[test]
+fn an_instruction_that_cranelift_refuses_is_named() {
+    let made = code::compile(1, &|_, b| {
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        b.switch_to_block(entry);
+        b.seal_block(entry);
+        let zero = b.ins().iconst(types::I32, 0);
+        b.ins().fadd(zero, zero);
+        b.ins().return_(&[]);
+        Ok(())
+    });
+    let Some(Error::Internal(message)) = made.err() else { panic!("integers are added as floats") };
+    assert!(message.contains("fadd"), "{message}");
 }

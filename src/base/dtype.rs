@@ -6,7 +6,6 @@
 //! mixed operands, which is `promotion`'s task.
 
 use std::fmt;
-use std::str::FromStr;
 
 use half::{bf16, f16};
 
@@ -241,6 +240,11 @@ impl DType {
         self.row().name
     }
 
+    /// Further names.
+    pub(super) const fn aliases(self) -> &'static [&'static str] {
+        self.row().aliases
+    }
+
     /// The class that promotion compares first.
     pub const fn category(self) -> Category {
         self.row().category
@@ -395,52 +399,8 @@ impl fmt::Debug for DType {
 }
 
 /// The dtypes' names, separated by spaces.
-fn names(dtypes: impl Iterator<Item = DType>) -> String {
+pub(super) fn names(dtypes: impl Iterator<Item = DType>) -> String {
     dtypes.map(DType::name).collect::<Vec<_>>().join(" ")
-}
-
-/// The error of parsing a string that names no dtype.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown dtype `{text}`; {}known: {}", self.question(), names(DType::ALL.into_iter()))]
-pub struct UnknownDType {
-    text: String,
-    meant: Option<DType>,
-}
-
-impl UnknownDType {
-    /// The dtype that was probably meant: bf16 for `torch.bfloat16` and for `BF16`.
-    ///
-    /// ```
-    /// use castwise::DType;
-    /// let e = "torch.bfloat16".parse::<DType>().expect_err("it has another name here");
-    /// assert_eq!(e.meant(), Some(DType::BF16));
-    /// ```
-    pub fn meant(&self) -> Option<DType> {
-        self.meant
-    }
-
-    fn question(&self) -> String {
-        self.meant.map_or(String::new(), |d| format!("did you mean `{d}`? "))
-    }
-}
-
-impl FromStr for DType {
-    type Err = UnknownDType;
-
-    /// Parses the short names and the names that PyTorch, Paddle and NumPy use: `float16`, `half`, `bfloat16`, `float`,
-    /// `double`, `long`, `complex64`, … (`float` is f32 and `double` f64, as in PyTorch).
-    fn from_str(s: &str) -> Result<Self, Self::Err> {
-        named(s).ok_or_else(|| {
-            // Drop the module, lower the case, and read `fp16` as `f16`.
-            let name = s.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().replace("fp", "f");
-            UnknownDType { text: s.chars().take(40).flat_map(char::escape_debug).collect(), meant: named(&name) }
-        })
-    }
-}
-
-/// The dtype with this name or alias.
-fn named(s: &str) -> Option<DType> {
-    DType::ALL.into_iter().find(|d| d.name() == s || d.row().aliases.contains(&s))
 }
 
 /// A set of dtypes. The op table uses it for the dtypes that an op accepts.
@@ -477,6 +437,16 @@ impl DTypeSet {
         }
         DTypeSet(bits)
     }
+
+    /// The float dtypes of 8 bits.
+    pub(crate) const BYTE_FLOATS: DTypeSet = {
+        let (mut bits, mut i) = (0, 0);
+        while i < COUNT {
+            bits |= (DType::ALL[i].is_byte_float() as u32) << i;
+            i += 1;
+        }
+        DTypeSet(bits)
+    };
 
     /// All dtypes in either set.
     pub const fn union(self, other: DTypeSet) -> DTypeSet {

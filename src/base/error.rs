@@ -6,7 +6,8 @@
 
 use std::fmt;
 
-use crate::base::dtype::{DType, UnknownDType};
+use crate::base::dtype::DType;
+use crate::base::dtype_names::UnknownDType;
 
 pub(crate) use crate::base::location::SourceLocation;
 pub(crate) use crate::base::names::{Name, Quoted, nearest, shown, shown_path};

@@ -7,6 +7,7 @@ pub(crate) mod blocks;
 pub(crate) mod cancel;
 pub(crate) mod composite;
 pub(crate) mod dtype;
+pub(crate) mod dtype_names;
 pub(crate) mod error;
 pub(crate) mod f8;
 mod float_limits;

@@ -31,12 +31,13 @@ impl Prim {
         Prim { from, to, beyond_is_nan: false }
     }
 
-    /// The kernel of the conversion at a CPU level; `None` for pairs that [`path`] never returns.
+    /// The kernel of the conversion at a CPU level; `None` for those that [`path_within`] never returns.
     pub(crate) fn kernel(self, level: CpuLevel) -> Option<BlockFn> {
         match (self.beyond_is_nan, self.from, self.to) {
+            (false, from, to) => kernel(from, to, level),
             (true, F32, F8E4M3FN) => Some(converter::<F32E4m3Nan>(level)),
             (true, F64, F8E4M3FN) => Some(converter::<F64E4m3Nan>(level)),
-            (_, from, to) => kernel(from, to, level),
+            (true, ..) => None,
         }
     }
 }
@@ -320,13 +321,15 @@ mod tests {
     fn paths_chain_from_source_to_target() {
         for from in DType::ALL {
             for to in DType::ALL {
-                let mut now = from;
-                for p in path(from, to) {
-                    assert_eq!(p.from, now);
-                    assert!(kernel(p.from, p.to, CpuLevel::Baseline).is_some(), "{p:?}");
-                    now = p.to;
+                for beyond_is_nan in [false, true] {
+                    let mut now = from;
+                    for p in path_within(from, to, beyond_is_nan) {
+                        assert_eq!(p.from, now);
+                        assert!(p.kernel(CpuLevel::Baseline).is_some(), "{p:?}");
+                        now = p.to;
+                    }
+                    assert_eq!(now, to);
                 }
-                assert_eq!(now, to);
             }
         }
     }

@@ -1,10 +1,25 @@
-//! The columns of the op table that belong to one rule set: its overrides of what a row says for all rule sets.
+//! What rows of the op table are written with: promotions, sets of dtypes, parameters, numbers and choices; and the columns of
+//! the rule sets, one file each: what a rule set does otherwise than the row says.
 //!
 //! Guarantees: every column has a default, so that a row names only the columns that it overrides. Does not: decide
 //! anything; `promotion` reads these columns.
 
 use crate::base::dtype::DType::*;
-use crate::base::dtype::{Category, DType, DTypeSet};
+use crate::base::dtype::{Category, DTypeSet};
+
+mod jax;
+mod numpy;
+mod paddle;
+mod torch;
+
+pub(super) use jax::JAX;
+pub use jax::{JaxColumns, Weakness};
+pub(super) use numpy::NUMPY;
+pub use numpy::NumpyColumns;
+pub(super) use paddle::PADDLE;
+pub use paddle::PaddleColumns;
+pub(super) use torch::TORCH;
+pub use torch::{ScalarRange, TorchColumns, WideScalar};
 
 /// How the compute dtype of an op follows from its operands' dtypes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,134 +46,6 @@ pub enum Promotion {
     SingleOrDouble,
     /// The dtype is given by the `dtype` attribute: `cast`.
     Given,
-}
-
-/// The operands that PyTorch keeps in op math where the op computes in f16 or bf16: scalars, and 0-d tensors of another
-/// dtype on the right-hand side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WideScalar {
-    /// None.
-    No,
-    /// The right-hand one: `div`, `floor_divide`. Of three operands the last: the weight of `lerp`.
-    Right,
-    /// Either one: `mul`, where a scalar on the left results in the same call.
-    Either,
-}
-
-/// The treatment of scalars that are out of the range of the dtype they are converted to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScalarRange {
-    /// Integers wrap: `u8 tensor + 300` adds 44.
-    Wraps,
-    /// Scalars after the first operand, or the parameter if there is one, are refused: `pow`, `where`, the `alpha` of
-    /// `add_scaled`. The given dtypes are exempt.
-    Fits(DTypeSet),
-    /// Scalars are bounds: the op is refused if no value of the dtype lies within them; otherwise such a bound has no
-    /// effect.
-    Bounds,
-}
-
-/// The column of PyTorch's rules.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct TorchColumns {
-    /// How operands promote, if it differs from the row.
-    pub promotion: Option<Promotion>,
-    /// The common dtypes that the op accepts, if they differ from the row.
-    pub accepts: Option<DTypeSet>,
-    /// Which scalars stay in the op-math dtype (`f32` for `f16` and `bf16`) instead of being rounded to the operands'
-    /// common dtype first.
-    pub wide_scalar: WideScalar,
-    /// Whether operands of different dtypes may promote.
-    pub mixes: bool,
-    /// Whether a bool operand may promote to another dtype.
-    pub bools: bool,
-    /// Whether the result is cast to the first operand's dtype, which must allow it.
-    pub to_first: bool,
-    /// Whether the parameter is rounded to the half dtype that the op computes in, or the number among the attributes to the dtype
-    /// of the elements.
-    pub rounds_parameter: bool,
-    /// Whether the second and third operand may both be integral where the third divides the second.
-    pub integer_quotients: bool,
-    /// The treatment of scalars out of range.
-    pub scalars: ScalarRange,
-}
-
-/// The column of Paddle's rules.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct PaddleColumns {
-    /// How operands promote, if it differs from the row.
-    pub promotion: Option<Promotion>,
-    /// The common dtypes that the op accepts, if they differ from the row.
-    pub accepts: Option<DTypeSet>,
-    /// Whether tensors of different dtypes may promote; the bitwise ops require equal dtypes.
-    pub mixes: bool,
-    /// Whether an operand may be a scalar.
-    pub scalars: bool,
-    /// Whether a 0-d tensor promotes like a scalar (arithmetic and comparisons) or like any tensor.
-    pub zero_dim_is_scalar: bool,
-    /// The default of the choice among the attributes, if it differs from the row.
-    pub choice: Option<Choice>,
-}
-
-/// Whether a result is weak if its operands' bound in JAX's lattice is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weakness {
-    /// Yes.
-    Kept,
-    /// No: reductions, `hypot`, `log2`, ….
-    Dropped,
-    /// Unless it is complex: `logaddexp`.
-    Real,
-    /// Unless it is computed from integers: `angle`.
-    Float,
-    /// If the first operand is a scalar: `heaviside`.
-    FirstScalar,
-    /// `pow`: yes with a scalar exponent. A power of integers is strong, and so is that of a float by an integer tensor.
-    Power,
-}
-
-/// The column of JAX's rules.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct JaxColumns {
-    /// How operands promote, if it differs from the row.
-    pub promotion: Option<Promotion>,
-    /// The common dtypes that the op accepts, if they differ from the row.
-    pub accepts: Option<DTypeSet>,
-    /// Whether the op keeps that its operands are weak.
-    pub weak: Weakness,
-    /// Whether the operand promotes with the scalar 0, because the function is defined so: `relu` is a maximum with it.
-    pub beside_zero: bool,
-    /// Whether all integers become the default float dtype, whatever their width.
-    pub default_float: bool,
-    /// Whether the second operand takes no part in promotion: the exponent of `ldexp`.
-    pub count_apart: bool,
-    /// Whether integers become floats also where the choice says that the result is one of the elements.
-    pub floats_elements: bool,
-    /// Whether positions are i32 also where the default integer is i64.
-    pub short_positions: bool,
-    /// The default of the number among the attributes, if it differs from the row.
-    pub number: Option<f64>,
-    /// The default of the choice among the attributes, if it differs from the row.
-    pub choice: Option<Choice>,
-}
-
-/// The column of NumPy's rules.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct NumpyColumns {
-    /// How operands promote, if it differs from the row.
-    pub promotion: Option<Promotion>,
-    /// The common dtypes that the op accepts, if they differ from the row.
-    pub accepts: Option<DTypeSet>,
-    /// The dtype that bools are cast to if all operands are bool, for ops that NumPy has no bool arithmetic of.
-    pub bools: Option<DType>,
-    /// The default of the number among the attributes, if it differs from the row.
-    pub number: Option<f64>,
-    /// The default of the choice among the attributes, if it differs from the row.
-    pub choice: Option<Choice>,
 }
 
 /// The column of the rule set of the tests.
@@ -349,7 +236,7 @@ pub(super) const NUMBERS: DTypeSet = INTS.union(FLOATS);
 /// Every dtype except the complex ones.
 pub(super) const REALS: DTypeSet = BOOL.union(NUMBERS);
 /// bool, the integers and the floats of more than 8 bits.
-pub(super) const REALS_NO_F8: DTypeSet = REALS.without(DTypeSet::of(&[F8E4M3FN, F8E5M2]));
+pub(super) const REALS_NO_F8: DTypeSet = REALS.without(DTypeSet::BYTE_FLOATS);
 /// Every dtype.
 pub(super) const ANY: DTypeSet = DTypeSet::ALL;
 /// Every dtype except `c32`, for which PyTorch has almost no kernels.
@@ -376,219 +263,5 @@ impl Parameter {
     /// Requires a parameter of at least `least`.
     pub(super) const fn at_least(self, least: f64) -> Parameter {
         Parameter { least: Some(least), open: false, ..self }
-    }
-}
-
-/// PyTorch's column without overrides.
-pub(super) const TORCH: TorchColumns = TorchColumns {
-    promotion: None,
-    accepts: None,
-    wide_scalar: WideScalar::No,
-    mixes: true,
-    bools: true,
-    to_first: false,
-    rounds_parameter: false,
-    integer_quotients: true,
-    scalars: ScalarRange::Wraps,
-};
-
-impl TorchColumns {
-    /// A right-hand scalar stays in op math.
-    pub(super) const fn wide(self) -> TorchColumns {
-        TorchColumns { wide_scalar: WideScalar::Right, ..self }
-    }
-
-    /// A scalar on either side stays in op math.
-    pub(super) const fn wide_both(self) -> TorchColumns {
-        TorchColumns { wide_scalar: WideScalar::Either, ..self }
-    }
-
-    /// Scalars must be in range.
-    pub(super) const fn fits(self) -> TorchColumns {
-        self.fits_but(DTypeSet::EMPTY)
-    }
-
-    /// Scalars must be in range, except in the given dtypes, where they may become infinite.
-    pub(super) const fn fits_but(self, unchecked: DTypeSet) -> TorchColumns {
-        TorchColumns { scalars: ScalarRange::Fits(unchecked), ..self }
-    }
-
-    /// Scalars after the first operand are bounds.
-    pub(super) const fn bounds(self) -> TorchColumns {
-        TorchColumns { scalars: ScalarRange::Bounds, ..self }
-    }
-
-    /// A bool operand is refused, whatever the other one is.
-    pub(super) const fn no_bool(self) -> TorchColumns {
-        TorchColumns { bools: false, ..self }
-    }
-
-    /// The result is cast to the first operand's dtype.
-    pub(super) const fn to_first(self) -> TorchColumns {
-        TorchColumns { to_first: true, ..self }
-    }
-
-    /// The parameter is rounded to the compute dtype.
-    pub(super) const fn rounds_parameter(self) -> TorchColumns {
-        TorchColumns { rounds_parameter: true, ..self }
-    }
-
-    /// The second operand and the third, its divisor, must not both be integral.
-    pub(super) const fn no_integer_quotient(self) -> TorchColumns {
-        TorchColumns { integer_quotients: false, ..self }
-    }
-
-    /// Operands must have equal dtypes.
-    pub(super) const fn same(self) -> TorchColumns {
-        TorchColumns { mixes: false, ..self }
-    }
-}
-
-/// Paddle's column without overrides: scalars are allowed, and 0-d tensors promote like scalars.
-pub(super) const PADDLE: PaddleColumns = PaddleColumns {
-    promotion: None,
-    accepts: None,
-    mixes: true,
-    scalars: true,
-    zero_dim_is_scalar: true,
-    choice: None,
-};
-
-impl PaddleColumns {
-    /// Overrides how operands promote.
-    pub(super) const fn promotes(self, promotion: Promotion) -> PaddleColumns {
-        PaddleColumns { promotion: Some(promotion), ..self }
-    }
-
-    /// Overrides the accepted dtypes.
-    pub(super) const fn accepts(self, accepts: DTypeSet) -> PaddleColumns {
-        PaddleColumns { accepts: Some(accepts), ..self }
-    }
-
-    /// A 0-d tensor promotes like any tensor.
-    pub(super) const fn zero_dim_tensor(self) -> PaddleColumns {
-        PaddleColumns { zero_dim_is_scalar: false, ..self }
-    }
-
-    /// Both operands must be tensors.
-    pub(super) const fn no_scalar(self) -> PaddleColumns {
-        PaddleColumns { scalars: false, zero_dim_is_scalar: false, ..self }
-    }
-
-    /// Both operands must be tensors; a 0-d tensor promotes like a scalar.
-    pub(super) const fn no_scalar_like_zero_dim(self) -> PaddleColumns {
-        PaddleColumns { scalars: false, ..self }
-    }
-
-    /// Overrides the default of the choice among the attributes.
-    pub(super) const fn choice(self, default: Choice) -> PaddleColumns {
-        PaddleColumns { choice: Some(default), ..self }
-    }
-
-    /// Tensors must have equal dtypes.
-    pub(super) const fn same(self) -> PaddleColumns {
-        PaddleColumns { mixes: false, ..self }
-    }
-}
-
-/// JAX's column without overrides: a result of weak operands is weak.
-pub(super) const JAX: JaxColumns = JaxColumns {
-    promotion: None,
-    accepts: None,
-    weak: Weakness::Kept,
-    beside_zero: false,
-    floats_elements: false,
-    short_positions: false,
-    default_float: false,
-    count_apart: false,
-    number: None,
-    choice: None,
-};
-
-impl JaxColumns {
-    /// Overrides how operands promote.
-    pub(super) const fn promotes(self, promotion: Promotion) -> JaxColumns {
-        JaxColumns { promotion: Some(promotion), ..self }
-    }
-
-    /// Overrides the accepted dtypes.
-    pub(super) const fn accepts(self, accepts: DTypeSet) -> JaxColumns {
-        JaxColumns { accepts: Some(accepts), ..self }
-    }
-
-    /// Overrides when a result is weak.
-    pub(super) const fn weak(self, weak: Weakness) -> JaxColumns {
-        JaxColumns { weak, ..self }
-    }
-
-    /// No result is weak.
-    pub(super) const fn strong(self) -> JaxColumns {
-        self.weak(Weakness::Dropped)
-    }
-
-    /// Integers become floats also where the result is one of the elements.
-    pub(super) const fn floats_elements(self) -> JaxColumns {
-        JaxColumns { floats_elements: true, ..self }
-    }
-
-    /// The operand promotes with the scalar 0.
-    pub(super) const fn beside_zero(self) -> JaxColumns {
-        JaxColumns { beside_zero: true, ..self }
-    }
-
-    /// Positions are i32.
-    pub(super) const fn short_positions(self) -> JaxColumns {
-        JaxColumns { short_positions: true, ..self }
-    }
-
-    /// Integers become the default float dtype.
-    pub(super) const fn default_float(self) -> JaxColumns {
-        JaxColumns { default_float: true, ..self }
-    }
-
-    /// Overrides the default of the number among the attributes.
-    pub(super) const fn number(self, default: f64) -> JaxColumns {
-        JaxColumns { number: Some(default), ..self }
-    }
-
-    /// Overrides the default of the choice among the attributes.
-    pub(super) const fn choice(self, default: Choice) -> JaxColumns {
-        JaxColumns { choice: Some(default), ..self }
-    }
-
-    /// The second operand takes no part in promotion.
-    pub(super) const fn count_apart(self) -> JaxColumns {
-        JaxColumns { count_apart: true, ..self }
-    }
-}
-
-/// NumPy's column without overrides.
-pub(super) const NUMPY: NumpyColumns =
-    NumpyColumns { promotion: None, accepts: None, bools: None, number: None, choice: None };
-
-impl NumpyColumns {
-    /// Overrides how operands promote.
-    pub(super) const fn promotes(self, promotion: Promotion) -> NumpyColumns {
-        NumpyColumns { promotion: Some(promotion), ..self }
-    }
-
-    /// Overrides the accepted dtypes.
-    pub(super) const fn accepts(self, accepts: DTypeSet) -> NumpyColumns {
-        NumpyColumns { accepts: Some(accepts), ..self }
-    }
-
-    /// Overrides the default of the number among the attributes.
-    pub(super) const fn number(self, default: f64) -> NumpyColumns {
-        NumpyColumns { number: Some(default), ..self }
-    }
-
-    /// Overrides the default of the choice among the attributes.
-    pub(super) const fn choice(self, default: Choice) -> NumpyColumns {
-        NumpyColumns { choice: Some(default), ..self }
-    }
-
-    /// Bools alone are cast to this dtype.
-    pub(super) const fn bools(self, to: DType) -> NumpyColumns {
-        NumpyColumns { bools: Some(to), ..self }
     }
 }

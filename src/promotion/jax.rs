@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::help;
 use super::operand::{OperandType, category_of, named};
-use super::rule_set::{self, Call, RuleSet, refuse_lacking};
+use super::rule_set::{Call, RuleSet};
 use super::settings::{Flag, Rules, Settings};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
@@ -96,7 +96,6 @@ impl RuleSet for Jax {
     }
 
     fn common(&self, call: &Call<'_>) -> Result<DType, Diagnostic> {
-        call.promoted.iter().filter_map(rule_set::dtype_of).try_for_each(|d| refuse_lacking(self, call.op, d))?;
         if let (true, [_, count]) = (call.op == Op::Ldexp, call.promoted) {
             refuse_fraction(call, count)?;
         }

@@ -351,7 +351,10 @@ fn common_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnosti
             let double = call.promoted.iter().any(|o| rule_set::dtype_of(o) == Some(DType::F64));
             Ok(if double { DType::F64 } else { DType::F32 })
         }
-        _ => rules.common(call),
+        _ => {
+            call.promoted.iter().filter_map(rule_set::dtype_of).try_for_each(|d| refuse_lacking(rules, call.op, d))?;
+            rules.common(call)
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 
 use super::Settings;
 use super::operand::{OperandType, category_of};
-use super::rule_set::{self, Call, RuleSet, computes_in, refuse_lacking};
+use super::rule_set::{self, Call, RuleSet, computes_in};
 use crate::base::dtype::DType::*;
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
@@ -72,7 +72,6 @@ impl RuleSet for NumPy {
     }
 
     fn common(&self, call: &Call<'_>) -> Result<DType, Diagnostic> {
-        call.promoted.iter().filter_map(rule_set::dtype_of).try_for_each(|d| refuse_lacking(self, call.op, d))?;
         if call.op == Op::Ldexp {
             return ldexp(call);
         }

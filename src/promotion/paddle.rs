@@ -6,7 +6,7 @@
 use super::help;
 use super::lattice::promote_types;
 use super::operand::{OperandType, category_of, named};
-use super::rule_set::{self, Call, Composites, Losses, RuleSet, refuse_lacking};
+use super::rule_set::{self, Call, Composites, Losses, RuleSet};
 use super::settings::Rules;
 use crate::base::dtype::DType::*;
 use crate::base::dtype::{Category, DType, DTypeSet};
@@ -58,7 +58,6 @@ impl RuleSet for Paddle {
     }
 
     fn common(&self, call: &Call<'_>) -> Result<DType, Diagnostic> {
-        call.promoted.iter().filter_map(rule_set::dtype_of).try_for_each(|d| refuse_lacking(self, call.op, d))?;
         common_dtype(call)
     }
 

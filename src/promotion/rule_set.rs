@@ -156,8 +156,8 @@ pub(crate) trait RuleSet: Sync {
         None
     }
 
-    /// The common dtype of the operands that promote, or the error. The rule set decides how 0-d tensors and scalars
-    /// take part.
+    /// The common dtype of the operands that promote, or the error. The rule set has the dtypes of the tensors, and decides how
+    /// 0-d tensors and scalars take part.
     fn common(&self, call: &Call<'_>) -> Result<DType, Diagnostic>;
 
     // What the op computes in, and gives.

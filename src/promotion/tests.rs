@@ -54,6 +54,15 @@ fn dtypes_that_pytorch_refuses() {
 }
 
 #[test]
+fn no_column_makes_another_kind_of_op() {
+    let structural = |p: Promotion| matches!(p, Promotion::First | Promotion::Given);
+    for (op, rules) in Op::ALL.iter().flat_map(|op| Rules::ALL.iter().map(move |r| (*op, *r))) {
+        let (own, of_row) = (rules.set().column(op.def()).0, op.def().promotion);
+        assert!(own == of_row || !structural(own) && !structural(of_row), "{op} under the rules of {rules}");
+    }
+}
+
+#[test]
 fn operands_behind_the_last_are_as_the_last() {
     let operands = [OperandType::dim(Bool), OperandType::dim(I32), OperandType::dim(F16)];
     let s = signature(&Settings::new(Rules::Torch), Op::Where, &operands, &Attrs::default()).unwrap();

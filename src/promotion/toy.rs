@@ -9,7 +9,7 @@
 
 use super::Rules;
 use super::operand::{OperandType, category_of};
-use super::rule_set::{self, Call, RuleSet};
+use super::rule_set::{Call, RuleSet};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::scalar::Scalar;
@@ -40,10 +40,6 @@ impl RuleSet for Toy {
     }
 
     fn common(&self, call: &Call<'_>) -> Result<DType, Diagnostic> {
-        call.promoted
-            .iter()
-            .filter_map(rule_set::dtype_of)
-            .try_for_each(|d| rule_set::refuse_lacking(self, call.op, d))?;
         let highest = call.promoted.iter().map(category_of).max().unwrap_or(Category::Bool);
         let tensors = |of: bool| {
             let tensor = move |o: &OperandType| match *o {

@@ -11,19 +11,6 @@ use crate::base::dtype::DType;
 use crate::kernels::num::{Int, Real, complex, real};
 
 impl Prim {
-    /// Whether there is an expansion.
-    pub(crate) fn is_composite(self, dtype: DType) -> bool {
-        use Prim::*;
-        match self {
-            Maximum | Minimum => dtype.is_float(),
-            Fmax | Fmin | Least | Most | Signed | Conj | ComplexMul | ComplexCompare(..) | Pick { .. } => true,
-            Test | TestNot | Scaled | Turned | Significand | Exponent | LogEnds => true,
-            Const(_) | Add | Sub | Mul | Div | Neg | Abs | Sqrt | Round(_) | Fma | Fms | Fnma | CopySign
-            | Compare(_) | Select | And | Or | Xor | AndNot | Not | ShiftLeft | ShiftRight | ShiftUp(_)
-            | ShiftDown(_) | Bits(_) | Chosen(_) | SlowPath(_) | RealPart | ImagPart | Pair => false,
-        }
-    }
-
     /// What a composite is made of; none if the primitive is none.
     #[cfg(test)]
     pub(crate) fn expansion(self, dtype: DType) -> Option<Text> {
@@ -34,7 +21,7 @@ impl Prim {
         Some(tape.text(result, false))
     }
 
-    /// Writes what a composite is made of.
+    /// Writes what a composite is made of; an arm makes a primitive a composite.
     fn expand(self, dtype: DType, tape: &Tape, args: &[Value]) -> Option<Value> {
         let float = |i: usize| tape.rec::<Float>(args[i]);
         let pair = |i: usize| tape.rec::<Complex>(args[i]);
@@ -71,21 +58,27 @@ impl Text {
     /// The text with the composites expanded that are meant, and those of their expansions.
     pub(crate) fn expanded(&self, is_meant: impl Fn(&Inst) -> bool) -> Text {
         let mut text = self.clone();
-        while text.insts.iter().any(|i| is_meant(i) && i.prim.is_composite(i.dtype)) {
-            text = text.expanded_once(&is_meant);
+        while let Some(simpler) = text.expanded_once(&is_meant) {
+            text = simpler;
         }
         text
     }
 
-    fn expanded_once(&self, is_meant: impl Fn(&Inst) -> bool) -> Text {
+    /// None if nothing is expanded.
+    fn expanded_once(&self, is_meant: impl Fn(&Inst) -> bool) -> Option<Text> {
+        if !self.insts.iter().any(&is_meant) {
+            return None;
+        }
+        let mut is_expanded = false;
         let tape = Tape::new(self.operands.clone());
         let mut now: Vec<Value> = (0..self.operands.len() as u16).map(Value).collect();
         for inst in &self.insts {
             let args: Vec<Value> = inst.args().iter().map(|a| now[a.index()]).collect();
             let simpler = if is_meant(inst) { inst.prim.expand(inst.dtype, &tape, &args) } else { None };
+            is_expanded |= simpler.is_some();
             now.push(simpler.unwrap_or_else(|| tape.push(Inst::new(inst.prim, inst.dtype, &args))));
         }
-        tape.text(now[self.result.index()], self.canonical)
+        is_expanded.then(|| tape.text(now[self.result.index()], self.canonical))
     }
 }
 

@@ -1,7 +1,8 @@
 //! What is known of NaNs: those of a text's result, and whether the bits of an operand's NaNs can be seen in it.
 //!
-//! Guarantees: the facts of a composite hold for its expansion and for any instruction that a back end uses for it. Does
-//! not: make NaNs canonical; back ends do, at the end of a text, where it says so and the bits can be seen.
+//! Guarantees: the facts of a composite hold for its expansion and for any instruction that a back end uses for it. A primitive
+//! of which nothing is said here has the facts that hold for every one; what is said saves instructions. Does not: make NaNs
+//! canonical; back ends do, at the end of a text, where it says so and the bits can be seen.
 
 use super::prim::{Nan, Prim, Shows};
 use super::text::{Inst, Text, Value};
@@ -28,9 +29,7 @@ impl Prim {
             Select => arg(1).min(arg(2)),
             Least | Most | Fmax | Fmin | Pair => arg(0).min(arg(1)),
             Maximum | Minimum | Pick { .. } => Nan::Canonical,
-            And | Or | Xor | AndNot | Not | Bits(_) | Chosen(_) => Nan::Any,
-            Compare(_) | ComplexCompare(..) | Test | TestNot => Nan::Canonical,
-            ShiftLeft | ShiftRight | ShiftUp(_) | ShiftDown(_) => Nan::Canonical,
+            _ => Nan::Any,
         }
     }
 
@@ -48,9 +47,7 @@ impl Prim {
             SlowPath(_) if i > 0 => Shows::Never,
             SlowPath(_) => Shows::InNans,
             Scaled if i < 2 => Shows::InNans,
-            CopySign | Signed | Turned | Scaled => Shows::Always,
-            Test | TestNot | And | Or | Xor | AndNot | Not | Bits(_) | Pick { .. } | Chosen(_) => Shows::Always,
-            ShiftLeft | ShiftRight | ShiftUp(_) | ShiftDown(_) => Shows::Always,
+            _ => Shows::Always,
         }
     }
 
@@ -63,12 +60,8 @@ impl Prim {
             Least | Most => i == 1,
             CopySign | Signed | Turned | SlowPath(_) => i == 0,
             Scaled => i < 2,
-            // By both operands at once: see `strict`.
-            Fmax | Fmin | Select => false,
-            // Of two parts one may be NaN alone.
-            RealPart | ImagPart | Pair | Conj | ComplexMul => false,
-            Const(_) | Compare(_) | ComplexCompare(..) | Test | TestNot | And | Or | Xor | AndNot | Not => false,
-            ShiftLeft | ShiftRight | ShiftUp(_) | ShiftDown(_) | Bits(_) | Pick { .. } | Chosen(_) => false,
+            // `Fmax`, `Fmin` and `Select` by both operands at once: see `is_strict`. Of two parts one may be NaN alone.
+            _ => false,
         }
     }
 }

@@ -40,6 +40,11 @@ pub fn count(rules: Rules) -> usize {
     DType::ALL.into_iter().filter(|d| has(rules, *d)).count()
 }
 
+/// The sum of what `of` gives for every rule set.
+pub fn over_rules(of: impl Fn(Rules) -> usize) -> usize {
+    Rules::ALL.iter().map(|rules| of(*rules)).sum()
+}
+
 /// The bytes of one random element: special values, small integers, ordinary values, or raw bit patterns.
 pub fn element(d: DType, r: &mut Random, avoid_zero: bool) -> Vec<u8> {
     if d.is_complex() {

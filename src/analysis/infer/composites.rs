@@ -97,7 +97,7 @@ struct Writer<'a> {
 }
 
 /// What is not a float of one byte.
-const WIDE: DTypeSet = DTypeSet::ALL.without(DTypeSet::of(&[DType::F8E4M3FN, DType::F8E5M2]));
+const WIDE: DTypeSet = DTypeSet::ALL.without(DTypeSet::BYTE_FLOATS);
 
 // Rows.
 impl Writer<'_> {

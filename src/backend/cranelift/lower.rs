@@ -11,6 +11,7 @@ use cranelift_codegen::ir::{InstBuilder, Value as Clif, types};
 use super::emit::{Args, Lanes, Repr, vector};
 use super::parts::Parts;
 use crate::backend::cranelift::emit::Emit;
+use crate::backend::lanes::has_lanes_for;
 use crate::base::dtype::{Category, DType};
 use crate::ops::Op;
 use crate::plan::kernel::{Step, StepOp};
@@ -19,11 +20,12 @@ use smallvec::SmallVec;
 
 /// Whether Cranelift lowers a step into a segment.
 pub(crate) fn is_lowerable(step: &Step) -> bool {
-    match step.op {
-        StepOp::Cast(p) => super::cast::is_lowerable(p),
-        StepOp::Bits(_) | StepOp::DoubleRounding(_) => false,
-        StepOp::Apply(op) => text_of(op, step.dtype).is_some(),
-    }
+    has_lanes_for(None, step)
+        && match step.op {
+            StepOp::Cast(p) => super::cast::is_lowerable(p),
+            StepOp::Bits(_) | StepOp::DoubleRounding(_) => false,
+            StepOp::Apply(op) => text_of(op, step.dtype).is_some(),
+        }
 }
 
 /// The text of an op of which every instruction is lowered.
@@ -44,23 +46,7 @@ fn lowers(inst: &Inst) -> bool {
         Mul => d.size() > 1,
         // Of integers; of floats they are composites.
         Maximum | Minimum => !d.is_float(),
-        Fma | Fms | Fnma | ShiftLeft | ShiftRight | ShiftUp(_) | ShiftDown(_) | Bits(_) | Chosen(_) | SlowPath(_)
-        | RealPart | ImagPart | Pair => false,
-        Fmax
-        | Fmin
-        | Least
-        | Most
-        | Signed
-        | ComplexCompare(..)
-        | Conj
-        | Test
-        | TestNot
-        | Scaled
-        | Turned
-        | Significand
-        | Exponent
-        | LogEnds
-        | Pick { .. } => false,
+        _ => false,
     }
 }
 
@@ -211,15 +197,8 @@ impl Emit<'_, '_> {
             Prim::AndNot => self.bitwise(d, args, |e, a, b| e.b.ins().band_not(b, a)),
             Prim::Not => self.bitwise(d, args, |e, a, _| e.b.ins().bnot(a)),
             Prim::ComplexMul => self.pairs(args, |e, a, b| e.complex_mul(d, a, b)),
-            // No text that is lowered has one: see `lowers`.
-            Prim::Maximum | Prim::Minimum | Prim::Fmax | Prim::Fmin | Prim::Least | Prim::Most => self.missing(inst),
-            Prim::Fma | Prim::Fms | Prim::Fnma | Prim::Signed | Prim::ComplexCompare(..) | Prim::Conj => {
-                self.missing(inst)
-            }
-            Prim::Test | Prim::TestNot | Prim::ShiftLeft | Prim::ShiftRight => self.missing(inst),
-            Prim::ShiftUp(_) | Prim::ShiftDown(_) | Prim::Bits(_) | Prim::Scaled | Prim::Turned => self.missing(inst),
-            Prim::Significand | Prim::Exponent | Prim::LogEnds | Prim::Pick { .. } => self.missing(inst),
-            Prim::Chosen(_) | Prim::SlowPath(_) | Prim::RealPart | Prim::ImagPart | Prim::Pair => self.missing(inst),
+            // No text that is lowered has one of the others: see `lowers`.
+            _ => self.missing(inst),
         }
     }
 

@@ -10,6 +10,7 @@ use super::instructions as ins;
 use super::ir::{Body, NONE, Reg};
 use super::isa::Isa;
 use super::texts::text_of;
+use crate::backend::lanes::has_lanes_for;
 use crate::base::dtype::DType;
 use crate::plan::kernel::{Kernel, Step, StepOp, ValueId};
 use crate::plan::schedule::{Segment, SlotId};
@@ -66,14 +67,15 @@ pub(super) struct Lower<'a> {
 
 /// Whether a step is lowered into a segment.
 pub(crate) fn is_lowerable(isa: Isa, step: &Step) -> bool {
-    match step.op {
-        // AVX2 has no conversions between 64-bit integers and floats.
-        StepOp::Cast(p) if isa == Isa::Avx2 && (is_quad(p.from) || is_quad(p.to)) => {
-            !matches!((p.from, p.to), (_, DType::F32 | DType::BF16) | (DType::F32 | DType::F64, _))
+    has_lanes_for(Some(isa), step)
+        && match step.op {
+            // AVX2 has no conversions between 64-bit integers and floats.
+            StepOp::Cast(p) if isa == Isa::Avx2 && (is_quad(p.from) || is_quad(p.to)) => {
+                !matches!((p.from, p.to), (_, DType::F32 | DType::BF16) | (DType::F32 | DType::F64, _))
+            }
+            StepOp::Cast(_) | StepOp::Bits(_) | StepOp::DoubleRounding(_) => true,
+            StepOp::Apply(op) => text_of(isa, op, step.dtype).is_some(),
         }
-        StepOp::Cast(_) | StepOp::Bits(_) | StepOp::DoubleRounding(_) => true,
-        StepOp::Apply(op) => text_of(isa, op, step.dtype).is_some(),
-    }
 }
 
 /// Whether this is an integer of 64 bits.

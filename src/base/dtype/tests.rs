@@ -31,6 +31,20 @@ fn names_parse_back_and_sizes_are_those_of_the_rust_types() {
     assert!(message("torch.half").starts_with("unknown dtype `torch.half`; did you mean `f16`? known: bool "));
 }
 
+#[test]
+fn limits_are_those_of_the_rust_types() {
+    for d in DType::ALL.into_iter().filter(|d| d.is_float()) {
+        let [spacing, largest, normal] = d.float_limits().unwrap();
+        let after = |v: f64| d.value_of_bits(d.nearest_bits(v) + 1);
+        assert_eq!((after(1.0), d.value_of_bits(1 << (d.digits() - 1))), (1.0 + spacing, normal), "{d}");
+        assert_eq!((d.nearest_bits(f64::NAN), d.value_of_bits(d.nan_bits()).is_nan()), (d.nan_bits(), true), "{d}");
+        assert_eq!(d.nearest_bits(f64::INFINITY), d.infinity_bits(), "{d}");
+        let last = d.infinity_bits() - u64::from(d.has_infinity());
+        assert_eq!((d.value_of_bits(last), d.nearest_bits(largest)), (largest, last), "{d}");
+        assert_eq!(d.value_of_bits(d.infinity_bits()).is_infinite(), d.has_infinity(), "{d}");
+    }
+}
+
 /// The bits of the number of a float dtype that is nearest to `v`, found by integer arithmetic on the bits of `v`.
 fn nearest(d: DType, v: f64) -> u64 {
     let (digits, least) = (d.digits() as i32, 3 - d.range_bits() as i32 - d.digits() as i32);

@@ -59,14 +59,21 @@ fn program(rules: Rules) -> Program {
     p
 }
 
+/// The rule sets that have the program; one may refuse mixes of dtypes altogether.
+fn accepting() -> Vec<Rules> {
+    let all: Vec<Rules> = Rules::ALL.iter().copied().filter(|r| program(*r).infer().is_ok()).collect();
+    assert!([Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax, Rules::Toy].iter().all(|r| all.contains(r)));
+    all
+}
+
 fn locations(p: &Program) -> Vec<SourceLocation> {
     p.shared.read().nodes.node_weights().map(|n| n.location.clone()).collect()
 }
 
 #[test]
 fn a_copy_is_the_same_program() {
-    for rules in Rules::ALL {
-        let p = program(*rules);
+    for rules in accepting() {
+        let p = program(rules);
         let typed = p.infer().unwrap();
         let copy = typed.rewrite(|n| n.copy()).unwrap();
         assert_eq!(copy.program.to_string(), p.to_string());
@@ -113,8 +120,8 @@ fn results_that_were_not_declared_stay_the_results() {
 
 #[test]
 fn an_explicit_copy_keeps_every_dtype() {
-    for rules in Rules::ALL {
-        let typed = program(*rules).infer().unwrap();
+    for rules in accepting() {
+        let typed = program(rules).infer().unwrap();
         let copy = typed.rewrite(|n| n.copy_explicit()).unwrap();
         let again = copy.program.infer().unwrap_or_else(|e| panic!("{e}\n{typed}"));
         for (n, v) in typed.nodes().zip(&copy.vars) {

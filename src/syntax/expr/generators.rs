@@ -5,7 +5,7 @@
 
 use super::lex::{Span, Symbol, Token};
 use super::{Applied, Parsed, Parser, Value};
-use crate::base::dtype::UnknownDType;
+use crate::base::dtype_names::UnknownDType;
 use crate::base::error::shown;
 use crate::base::generator::Generator;
 use crate::base::scalar::Scalar;
