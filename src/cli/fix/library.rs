@@ -51,7 +51,8 @@ pub(crate) fn fixed(
             Operand::Declared(what) => match values::input(OsStr::new(&format!("{name}={what}")))? {
                 declared @ (_, InputSpec::Declared(..)) => inputs.push(declared),
                 _ => {
-                    return Err(format!("`{}` is no dtype with a shape, as `bf16[3, n]`", report::escaped(&what)).into());
+                    let what = report::escaped(&what);
+                    return Err(format!("`{what}` is no dtype with a shape, as `bf16[3, n]`").into());
                 }
             },
             Operand::Given(t) => inputs.push((name, InputSpec::Given(t))),

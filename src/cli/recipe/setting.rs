@@ -20,7 +20,7 @@ pub(in crate::cli) enum Number {
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cli) enum Setting {
     One(Number),
-    /// A word for true or false, such as `no`, of which a parameter makes a truth value or an error.
+    /// A word for true or false in quotes, such as `'no'`, of which a parameter makes a truth value or an error.
     Word(bool),
     /// Values from the first layer to the last.
     Gradient(Vec<f64>),

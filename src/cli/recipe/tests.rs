@@ -24,7 +24,8 @@ fn settings_mean_what_they_mean_in_mergekit() {
     assert_eq!(at("[{value: \"1e-3\"}]", "x", 0.0), Some(Number::Real(1e-3)));
     assert_eq!(at("{filter: x, value: 2}", "x", 0.0), Some(Number::Real(2.0)));
     assert_eq!(at("{filter: x, value: 2}", "y", 0.0), None);
-    for (text, truth) in [("no", false), ("'off'", false), ("\"True\"", true), ("Y", true)] {
+    assert_eq!(read("no").truth(), Ok(Setting::One(Number::Bool(false))));
+    for (text, truth) in [("'no'", false), ("'off'", false), ("\"True\"", true), ("'Y'", true)] {
         assert_eq!(read(text).truth(), Ok(Setting::One(Number::Bool(truth))), "{text}");
         assert!(read(text).number().is_err() && read(&format!("[{{value: {text}}}]")).number().is_err(), "{text}");
     }
