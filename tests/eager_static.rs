@@ -38,11 +38,6 @@ fn rule_sets() -> impl Iterator<Item = Rules> {
     Rules::ALL.iter().copied().filter(|rules| *rules == Rules::Torch || !other_loops())
 }
 
-/// The sum of what `of` gives for every rule set that is compared.
-fn over_rules(of: impl Fn(Rules) -> usize) -> usize {
-    rule_sets().map(of).sum()
-}
-
 /// The number of a row's operands that are data, which excludes parameters and the condition of `where`.
 fn data_operands(op: Op) -> usize {
     op.arity() - op.def().parameters() - usize::from(op == Op::Where)
@@ -155,8 +150,8 @@ fn every_row_of_one_operand() {
             tally
         });
     }
-    done("one operand", total, rows.len() * over_rules(count) * (PLACES.len() - 1));
-    assert!(total.agreed >= over_rules(|rules| least_agreed(rules, &rows, 1)));
+    done("one operand", total, rows.len() * rule_sets().map(count).sum::<usize>() * (PLACES.len() - 1));
+    assert!(total.agreed >= rule_sets().map(|rules| least_agreed(rules, &rows, 1)).sum());
     assert!(rows.len() > 40);
 }
 
@@ -255,7 +250,7 @@ fn every_cast_and_view_of_bits() {
         }
         tally
     });
-    done("casts", total, 3 * DType::ALL.len() * over_rules(count) * (PLACES.len() - 1));
+    done("casts", total, 3 * DType::ALL.len() * rule_sets().map(count).sum::<usize>() * (PLACES.len() - 1));
 }
 
 /// Every reduction and every op on lines over every set of axes of a tensor, with and without `keepdim`, and with every dtype that
@@ -293,7 +288,7 @@ fn every_reduction_over_every_set_of_axes() {
         }
         tally
     });
-    done("reductions", total, all.len() * over_rules(computing) * 9);
+    done("reductions", total, all.len() * rule_sets().map(computing).sum::<usize>() * 9);
 }
 
 #[test]

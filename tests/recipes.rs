@@ -374,16 +374,9 @@ fn options_come_from_a_file_in_both_forms() {
         dir.file("e.toml", file.as_bytes());
         dir.castwise(&[&["eval"][..], more, &["--config", "e.toml"]].concat())
     };
-    for text in ["-q*2", "-o", "-f", "--o"] {
+    for (text, expected) in [("-q*2", "[-2.0]\n"), ("-o", "[-1.0]\n"), ("-f", "[-1.0]\n"), ("--o", "[1.0]\n")] {
         let file = format!("expression = \"{text}\"\n[inputs]\no = \"x.npy\"\nf = \"x.npy\"\nq = \"x.npy\"\n");
         let out = printed(&file, &[]);
-        let expected = if text == "-q*2" {
-            "[-2.0]\n"
-        } else if text == "--o" {
-            "[1.0]\n"
-        } else {
-            "[-1.0]\n"
-        };
         assert_eq!(out.stdout, expected, "{text}: {}", out.stderr);
     }
     let out = printed("output = \"p.npy\"\n[inputs]\no = \"x.npy\"\n", &["-o*3"]);

@@ -1,5 +1,6 @@
 //! Rules of the source tree that the compiler does not check.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -188,6 +189,55 @@ fn sources_have_no_unfinished_marks() {
         }
         assert!(text.starts_with("//!"), "{path} does not begin by saying what it is");
     }
+}
+
+/// Each dependency of a manifest: its name, version and features.
+fn dependencies(manifest: &str) -> Vec<(String, String, String)> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest)).unwrap();
+    let mut found = Vec::new();
+    for table in text.split("\n[").filter(|table| table.split(']').next().unwrap().ends_with("dependencies")) {
+        for line in table.lines().skip(1) {
+            let Some((name, value)) = line.split_once(" = ").filter(|(name, _)| !name.contains(['.', '#'])) else {
+                continue;
+            };
+            let after = |key: &str| {
+                value.split_once(key).and_then(|(_, v)| v.split_once(['"', ']'])).map(|(v, _)| v.to_string())
+            };
+            let version =
+                after("version = \"").or_else(|| value.strip_prefix('"').map(|v| v.trim_end_matches('"').into()));
+            let features = value.split_once("features = [").map_or("", |(_, v)| v.split(']').next().unwrap());
+            found.extend(version.map(|v| (name.to_string(), v, features.to_string())));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_python_package_has_the_versions_of_the_command() {
+    // A workspace of its own, which can't inherit them.
+    let root = dependencies("Cargo.toml");
+    let of = |name: &str| root.iter().find(|(known, ..)| known == name);
+    let mut shared = 0;
+    for (name, version, features) in dependencies("python/Cargo.toml") {
+        let Some((_, wanted, all)) = of(&name) else { continue };
+        assert_eq!(&version, wanted, "{name} in python/Cargo.toml");
+        // What the library needs besides is its own.
+        assert!(&features == all || name == "num-complex", "the features of {name} in python/Cargo.toml");
+        shared += 1;
+    }
+    assert!(shared > 10, "{shared}");
+    // And those of its lock file, so that both are built with the same crates.
+    let (command, package) = (locked("Cargo.lock"), locked("python/Cargo.lock"));
+    let names: BTreeSet<&String> = command.iter().map(|(name, _)| name).collect();
+    let others: Vec<_> = package.difference(&command).filter(|(name, _)| names.contains(name)).collect();
+    assert!(others.is_empty() && package.len() > 100, "{others:?}");
+}
+
+/// The names and versions in a lock file.
+fn locked(file: &str) -> BTreeSet<(String, String)> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let value = |of: &str, key: &str| of.lines().find_map(|l| l.strip_prefix(key)).unwrap_or_default().to_string();
+    text.split("[[package]]").skip(1).map(|p| (value(p, "name = "), value(p, "version = "))).collect()
 }
 
 /// The Markdown pages of the root and of `docs/`, with their names.

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use crate::apply::python_scalar;
 use crate::arrays::{self, Argument, Library};
 use crate::describe::{self, Described};
-use crate::errors::exception;
+use crate::errors::{exception, unknown_name};
 use crate::executor::PyExecutor;
 use crate::html;
 use crate::lazy;
@@ -121,10 +121,7 @@ impl Compiled {
                     return Err(PyTypeError::new_err(format!("the argument `{key}` is given twice")));
                 }
                 Some(_) => {}
-                None => {
-                    let all = self.names.join(", ");
-                    return Err(PyTypeError::new_err(format!("there is no argument `{key}`; the names are {all}")));
-                }
+                None => return Err(unknown_name("argument", &key, &self.names)),
             }
         }
         for name in &self.names {

@@ -4,7 +4,7 @@
 //! exception. Does not: define the classes, which have two bases each.
 
 use castwise::{Diagnostic, Error, SourceLocation};
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -27,6 +27,11 @@ fn text(py: Python<'_>, s: &str) -> PyResult<Py<PyAny>> {
 /// An exception of a class, with a message.
 pub fn named(py: Python<'_>, class: &str, message: &str) -> PyErr {
     raise(py, class, || Ok(vec![text(py, message)?]))
+}
+
+/// The error of a keyword that is not the name of an argument or a placeholder.
+pub fn unknown_name(what: &str, name: &str, known: &[String]) -> PyErr {
+    PyTypeError::new_err(format!("there is no {what} `{name}`; the names are {}", known.join(", ")))
 }
 
 /// The exception for an error. `source` is the expression or the text that byte ranges refer to.

@@ -69,13 +69,13 @@ impl Applied {
             // `x.mean(-1)`, as in PyTorch and NumPy.
             Applied::Op(op, _) if op.has_dims() => &["dims"],
             Applied::Op(..) => &[],
-            // `x.softmax(-1)`, as in PyTorch, whose norms have another number there.
-            Applied::Composite(c) if c.operands().0.len() == 1 && c.parameters().all(|p| p != "p") => {
-                if c.parameters().next() == Some("dims") { &["dims"] } else { &[] }
+            // `x.softmax(-1)`, `take_along_dim(x, index, 0)`, as in PyTorch, whose norms have another number there. Where
+            // operands may be left out, what follows is one of them.
+            Applied::Composite(c) => {
+                let ((names, required), mut parameters) = (c.operands(), c.parameters());
+                let dims = parameters.next() == Some("dims") && parameters.all(|p| p != "p");
+                if names.len() == required && dims { &["dims"] } else { &[] }
             }
-            // `take_along_dim(x, index, 0)`, as in PyTorch.
-            Applied::Composite(c) if ["take_along_dim", "cosine_similarity"].contains(&c.name()) => &["dims"],
-            Applied::Composite(_) => &[],
             Applied::Generator(g) => g.numbers(),
             Applied::Blocks(_) => &["size"],
         }

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use castwise::picture::{Bar, Picture};
 use castwise::shape::SymDim;
 use castwise::{CastLoss, Error, NodeKind, NodeView, Program, Tensor, TypedProgram};
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -18,7 +18,7 @@ use crate::cli::draw::{colour, label};
 use crate::cli::explain_page::{bars, marks};
 use crate::cli::numeric::{Measured, NodeError, number};
 use crate::cli::sample::sample;
-use crate::errors::exception;
+use crate::errors::{exception, unknown_name};
 use crate::program::PyProgram;
 
 /// Rows of one table at most.
@@ -198,8 +198,7 @@ fn elements(
     for (key, _) in feeds.iter() {
         let key: String = key.extract()?;
         if !names.contains(&key) {
-            let text = format!("there is no placeholder `{key}`; the names are {}", names.join(", "));
-            return Err(PyTypeError::new_err(text));
+            return Err(unknown_name("placeholder", &key, &names));
         }
     }
     for name in names {

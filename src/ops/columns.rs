@@ -7,6 +7,20 @@
 use crate::base::dtype::DType::*;
 use crate::base::dtype::{Category, DTypeSet};
 
+/// The methods by which a row sets one field of a column, which is none otherwise.
+macro_rules! overrides {
+    ($column:ident: $($(#[$doc:meta])* $method:ident($field:ident: $value:ty);)*) => {
+        impl $column {
+            $(
+                $(#[$doc])*
+                pub(in crate::ops) const fn $method(self, $field: $value) -> $column {
+                    $column { $field: Some($field), ..self }
+                }
+            )*
+        }
+    };
+}
+
 mod jax;
 mod numpy;
 mod paddle;

@@ -252,8 +252,9 @@ class Creation(Shapes):
             raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}")
         if arrays:
             self._own(*arrays, name="meshgrid")
-        if any(x.ndim != 1 for x in arrays):
-            raise ValueError(f"meshgrid takes arrays of one dim, not of {next(x.ndim for x in arrays if x.ndim != 1)}")
+        for x in arrays:
+            if x.ndim != 1:
+                raise ValueError(f"meshgrid takes arrays of one dim, not of {x.ndim}")
         n = len(arrays)
         places = list(range(n))
         if indexing == "xy" and n > 1:

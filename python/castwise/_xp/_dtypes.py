@@ -29,6 +29,10 @@ class iinfo_object(NamedTuple):
     dtype: str
 
 
+# Python's numbers, which have no dtype of their own.
+NUMBERS = (bool, int, float, complex)
+
+
 class Dtypes(Base):
     """The functions of dtypes."""
 
@@ -57,7 +61,7 @@ class Dtypes(Base):
         if hasattr(from_, "dtype") and not isinstance(from_, type):
             self._own(from_, name="can_cast")
             from_ = from_.dtype
-        elif type(from_) not in (bool, int, float, complex):
+        elif type(from_) not in NUMBERS:
             from_ = _core.dtype_info(from_)[0]
         try:
             return self.result_type(from_, name) == name
@@ -70,10 +74,10 @@ class Dtypes(Base):
         >>> castwise.xp("torch").result_type("i64", "f16", 2.5)
         'f16'
         """
-        scalars = [v for v in arrays_and_dtypes if type(v) in (bool, int, float, complex)]
+        scalars = [v for v in arrays_and_dtypes if type(v) in NUMBERS]
         if arrays := [v for v in arrays_and_dtypes if isinstance(v, Array)]:
             self._own(*arrays, name="result_type")
-        dtypes = [v.dtype if isinstance(v, Array) else v for v in arrays_and_dtypes if type(v) not in (bool, int, float, complex)]
+        dtypes = [v.dtype if isinstance(v, Array) else v for v in arrays_and_dtypes if type(v) not in NUMBERS]
         if not dtypes:
             raise ValueError("result_type takes at least one array or dtype")
         found: str = _core.dtype_info(dtypes[0])[0]

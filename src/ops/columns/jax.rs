@@ -63,16 +63,6 @@ pub(in crate::ops) const JAX: JaxColumns = JaxColumns {
 };
 
 impl JaxColumns {
-    /// Overrides how operands promote.
-    pub(in crate::ops) const fn promotes(self, promotion: Promotion) -> JaxColumns {
-        JaxColumns { promotion: Some(promotion), ..self }
-    }
-
-    /// Overrides the accepted dtypes.
-    pub(in crate::ops) const fn accepts(self, accepts: DTypeSet) -> JaxColumns {
-        JaxColumns { accepts: Some(accepts), ..self }
-    }
-
     /// Overrides when a result is weak.
     pub(in crate::ops) const fn weak(self, weak: Weakness) -> JaxColumns {
         JaxColumns { weak, ..self }
@@ -103,18 +93,20 @@ impl JaxColumns {
         JaxColumns { default_float: true, ..self }
     }
 
-    /// Overrides the default of the number among the attributes.
-    pub(in crate::ops) const fn number(self, default: f64) -> JaxColumns {
-        JaxColumns { number: Some(default), ..self }
-    }
-
-    /// Overrides the default of the choice among the attributes.
-    pub(in crate::ops) const fn choice(self, default: Choice) -> JaxColumns {
-        JaxColumns { choice: Some(default), ..self }
-    }
-
     /// The second operand takes no part in promotion.
     pub(in crate::ops) const fn count_apart(self) -> JaxColumns {
         JaxColumns { count_apart: true, ..self }
     }
+}
+
+overrides! {
+    JaxColumns:
+    /// Overrides how operands promote.
+    promotes(promotion: Promotion);
+    /// Overrides the accepted dtypes.
+    accepts(accepts: DTypeSet);
+    /// Overrides the default of the number among the attributes.
+    number(number: f64);
+    /// Overrides the default of the choice among the attributes.
+    choice(choice: Choice);
 }

@@ -25,29 +25,16 @@ pub struct NumpyColumns {
 pub(in crate::ops) const NUMPY: NumpyColumns =
     NumpyColumns { promotion: None, accepts: None, bools: None, number: None, choice: None };
 
-impl NumpyColumns {
+overrides! {
+    NumpyColumns:
     /// Overrides how operands promote.
-    pub(in crate::ops) const fn promotes(self, promotion: Promotion) -> NumpyColumns {
-        NumpyColumns { promotion: Some(promotion), ..self }
-    }
-
+    promotes(promotion: Promotion);
     /// Overrides the accepted dtypes.
-    pub(in crate::ops) const fn accepts(self, accepts: DTypeSet) -> NumpyColumns {
-        NumpyColumns { accepts: Some(accepts), ..self }
-    }
-
-    /// Overrides the default of the number among the attributes.
-    pub(in crate::ops) const fn number(self, default: f64) -> NumpyColumns {
-        NumpyColumns { number: Some(default), ..self }
-    }
-
-    /// Overrides the default of the choice among the attributes.
-    pub(in crate::ops) const fn choice(self, default: Choice) -> NumpyColumns {
-        NumpyColumns { choice: Some(default), ..self }
-    }
-
+    accepts(accepts: DTypeSet);
     /// Bools alone are cast to this dtype.
-    pub(in crate::ops) const fn bools(self, to: DType) -> NumpyColumns {
-        NumpyColumns { bools: Some(to), ..self }
-    }
+    bools(bools: DType);
+    /// Overrides the default of the number among the attributes.
+    number(number: f64);
+    /// Overrides the default of the choice among the attributes.
+    choice(choice: Choice);
 }

@@ -34,16 +34,6 @@ pub(in crate::ops) const PADDLE: PaddleColumns = PaddleColumns {
 };
 
 impl PaddleColumns {
-    /// Overrides how operands promote.
-    pub(in crate::ops) const fn promotes(self, promotion: Promotion) -> PaddleColumns {
-        PaddleColumns { promotion: Some(promotion), ..self }
-    }
-
-    /// Overrides the accepted dtypes.
-    pub(in crate::ops) const fn accepts(self, accepts: DTypeSet) -> PaddleColumns {
-        PaddleColumns { accepts: Some(accepts), ..self }
-    }
-
     /// A 0-d tensor promotes like any tensor.
     pub(in crate::ops) const fn zero_dim_tensor(self) -> PaddleColumns {
         PaddleColumns { zero_dim_is_scalar: false, ..self }
@@ -59,13 +49,18 @@ impl PaddleColumns {
         PaddleColumns { scalars: false, ..self }
     }
 
-    /// Overrides the default of the choice among the attributes.
-    pub(in crate::ops) const fn choice(self, default: Choice) -> PaddleColumns {
-        PaddleColumns { choice: Some(default), ..self }
-    }
-
     /// Tensors must have equal dtypes.
     pub(in crate::ops) const fn same(self) -> PaddleColumns {
         PaddleColumns { mixes: false, ..self }
     }
+}
+
+overrides! {
+    PaddleColumns:
+    /// Overrides how operands promote.
+    promotes(promotion: Promotion);
+    /// Overrides the accepted dtypes.
+    accepts(accepts: DTypeSet);
+    /// Overrides the default of the choice among the attributes.
+    choice(choice: Choice);
 }
