@@ -237,6 +237,7 @@ fn recipes(dir: &Dir) {
     dir.file("key.toml", b"colour = \"red\"\n");
     dir.file("table.toml", b"[colour]\nred = 1\n");
     dir.file("torn.toml", b"expression = \n");
+    dir.file("value.toml", b"expression = \"x\"\nthreads = \"many\"\n");
     let mut bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_string();
     for n in 1..12 {
         let all = vec![format!("*a{}", n - 1); 10].join(", ");

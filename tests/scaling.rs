@@ -174,6 +174,22 @@ fn placeholders_of_a_program() {
 }
 
 #[test]
+fn constants_of_a_program() {
+    let prepare = |dir: &Dir, n: usize| {
+        checkpoint(dir, "a.safetensors", 1);
+        let mut text = "castwise 1\nprogram(rules = torch) (%x: u8[?]) {\n  %v0 = neg %x\n".to_string();
+        for i in 0..n {
+            writeln!(text, "  %c{i} = cast ~{}.5 {{dtype = f16}}\n  %s{i} = sqrt %c{i}", i + 1).unwrap();
+            writeln!(text, "  %v{} = mul %v{i}, %s{i}", i + 1).unwrap();
+        }
+        writeln!(text, "  fetch %v{n} as \"y\"\n}}").unwrap();
+        dir.file("p.cw", text.as_bytes());
+    };
+    let arguments = ["run", "p.cw", "-i", "x=a.safetensors", "-o", "out.safetensors", "--threads", "1"];
+    is_linear("constants", prepare, &arguments, 0);
+}
+
+#[test]
 fn shards() {
     let shards = ["--max-shard-size", "1B", "--threads", "1"];
     let from = |input| ["eval", "a ^ 1", "-i", input, "-o", "out.index.json"];

@@ -104,11 +104,19 @@ fn by_metadata(field: &Field) -> Result<DType, String> {
     if fits { Ok(dtype) } else { Err(format!("{of} with metadata says `{dtype}`, which is {}", data_type(dtype))) }
 }
 
+/// Whether columns have these dtypes.
+pub(crate) fn have_dtypes(fields: &[FieldRef], dtypes: &[DType]) -> bool {
+    fields.len() == dtypes.len() && fields.iter().zip(dtypes).all(|(field, dtype)| dtype_of(field) == Ok(*dtype))
+}
+
 /// The dtypes of columns. Error: which argument has none, and why.
 pub(crate) fn dtypes_of(fields: &[FieldRef], names: &[String]) -> Result<Vec<DType>, String> {
     let one = |(i, field): (usize, &FieldRef)| {
-        let name = names.get(i).map_or_else(|| format!("{}", i + 1), |name| format!("`{name}`"));
-        dtype_of(field).map_err(|why| format!("castwise: argument {name}: {why}"))
+        let refused = |why| {
+            let name = names.get(i).map_or_else(|| format!("{}", i + 1), |name| format!("`{name}`"));
+            format!("castwise: argument {name}: {why}")
+        };
+        dtype_of(field).map_err(refused)
     };
     fields.iter().enumerate().map(one).collect()
 }

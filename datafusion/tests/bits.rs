@@ -92,7 +92,7 @@ async fn sql_has_castwises_bits() {
             })
             .collect();
         let text = expression(&mut r, 3, 1 + seed as usize % 4);
-        let rules = *r.of(&[Rules::Torch, Rules::NumPy, Rules::Jax, Rules::Paddle]);
+        let rules = *r.of(Rules::ALL);
         let used = named(&text);
         // Or the text is refused as such, with no names to give columns for.
         if used.is_empty() {

@@ -128,8 +128,8 @@ enum Command {
 
 /// Runs the command with these arguments, of which the first is its own name, and returns the exit status.
 pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let arguments = match options_file::with_file(arguments.into_iter().collect(), &Cli::command()) {
-        Ok(arguments) => arguments,
+    let (arguments, file) = match options_file::with_file(arguments.into_iter().collect(), &Cli::command()) {
+        Ok(all) => all,
         Err(failure) => return failed(&failure),
     };
     let command = match Cli::try_parse_from(arguments) {
@@ -137,6 +137,9 @@ pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         // Also `--help` and `--version`, which have the status 0.
         Err(e) => {
             let _ = e.print();
+            if let Some(file) = file.filter(|_| e.use_stderr()) {
+                let _ = writeln!(std::io::stderr(), "note: some of the arguments are from {}", file.display());
+            }
             return u8::try_from(e.exit_code()).unwrap_or(2);
         }
     };

@@ -4,7 +4,7 @@
 //! command. Does not: let an argument replace the expression, or an input, parameter or sibling: to give these twice is a usage error.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::PathBuf;
 
 use castwise::io::read_text;
 use toml::{Table, Value};
@@ -18,17 +18,22 @@ const MOST: u64 = 1 << 20;
 /// The commands that have the option.
 const COMMANDS: [&str; 4] = ["dump", "eval", "explain", "grad"];
 
+/// Arguments, and the file that some of them are from.
+pub(super) type WithFile = (Vec<OsString>, Option<PathBuf>);
+
 /// Adds the arguments of the file that `--config` names.
-pub(super) fn with_file(mut arguments: Vec<OsString>, root: &clap::Command) -> Result<Vec<OsString>, Failure> {
+pub(super) fn with_file(mut arguments: Vec<OsString>, root: &clap::Command) -> Result<WithFile, Failure> {
     let is_command = arguments.get(1).and_then(|c| c.to_str()).is_some_and(|c| COMMANDS.contains(&c));
     let end = arguments.iter().position(|a| a == "--").unwrap_or(arguments.len());
     let is_option = |a: &OsString| a.to_str().is_some_and(|a| a == "--config" || a.starts_with("--config="));
-    let Some(at) = arguments[..end].iter().position(is_option).filter(|_| is_command) else { return Ok(arguments) };
+    let Some(at) = arguments[..end].iter().position(is_option).filter(|_| is_command) else {
+        return Ok((arguments, None));
+    };
     let joined = arguments[at].to_str().and_then(|a| a.strip_prefix("--config=")).map(OsString::from);
-    let Some(path) = joined.or_else(|| arguments.get(at + 1).cloned()) else { return Ok(arguments) };
-    let path = Path::new(&path);
+    let Some(path) = joined.or_else(|| arguments.get(at + 1).cloned()) else { return Ok((arguments, None)) };
+    let path = PathBuf::from(path);
     let refuse = |text: String| Failure { text: report::error(&format!("{}: {text}", path.display())), code: 2 };
-    let table: Table = toml::from_str(&read_text(path, MOST)?)
+    let table: Table = toml::from_str(&read_text(&path, MOST)?)
         .map_err(|e: toml::de::Error| refuse(report::cut(e.to_string().trim_end(), 400)))?;
     let mut made: Vec<OsString> = Vec::new();
     for (key, value) in table {
@@ -57,7 +62,7 @@ pub(super) fn with_file(mut arguments: Vec<OsString>, root: &clap::Command) -> R
         made.extend(more.into_iter().map(OsString::from));
     }
     arguments.splice(2..2, made);
-    Ok(arguments)
+    Ok((arguments, Some(path)))
 }
 
 /// The entries of a table of names, in which `weight.math = 1` is the name `weight.math`, and `{filter = "mlp", value = 1}` a value.

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-use foldhash::{HashMap, HashMapExt};
 use petgraph::graph::NodeIndex;
 use smallvec::SmallVec;
 
@@ -41,7 +40,7 @@ use crate::plan::schedule::{Class, Schedule, schedule_with};
 use crate::promotion::operand::OperandType;
 use crate::runtime::launch::run::{MemoryBudget, Run};
 use crate::runtime::launch::{
-    Engine, Fetched, PreparedLaunch, Ready, cast_tensor, is_direct, is_refusal, run_blocks, run_direct, run_plan,
+    Engine, Fetched, PreparedLaunch, Ready, cast_tensor, constants, is_direct, run_direct, run_plan,
 };
 use crate::tensor::layout::Layout;
 use crate::tensor::{Pool, Slot, Target, Tensor, TensorRef};
@@ -168,17 +167,9 @@ impl Inner {
         }
         let began = Instant::now();
         span!(DEBUG, span = "fuse" { nodes: typed.len(), fetches: key.2.len() } + kernels);
-        let mut folded: HashMap<NodeId, Tensor> = HashMap::new();
         let passes = self.settings.passes;
-        let constants = if passes.has(Pass::Folding) { foldable(typed, &key.2) } else { Vec::new() };
-        for n in constants {
-            match run_blocks(typed, n) {
-                Ok(t) => drop(folded.insert(n, t)),
-                // A fault in constants is one of the run that needs them, among others.
-                Err(e) if is_refusal(&e) => {}
-                Err(e) => return Err(e),
-            }
-        }
+        let folded = if passes.has(Pass::Folding) { foldable(typed, &key.2) } else { Vec::new() };
+        let folded = constants(typed, &folded)?;
         let plan = plan(typed, &key.2, &folded, &key.3, passes)?;
         record!(span, kernels: plan.work.len());
         let planned = Arc::new(Planned { near: plan.work.iter().map(|_| Kept::default()).collect(), plan });

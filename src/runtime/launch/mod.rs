@@ -27,7 +27,7 @@ pub(crate) mod run;
 pub(crate) use finish::cast_tensor;
 pub(crate) use plan::{BlockEngine, Engine, Fetched, is_direct, run_direct};
 pub(crate) use prepared::{Blocks, PreparedLaunch, Ready};
-pub(crate) use refusal::{is_refusal, run_all, run_blocks, run_plan};
+pub(crate) use refusal::{constants, run_all, run_blocks, run_plan};
 
 #[cfg(test)]
 mod tests;
