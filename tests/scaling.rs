@@ -1,4 +1,4 @@
-//! The command's work is linear in the numbers of parameters, tensors, shards, placeholders and mistakes.
+//! The work of a command is linear in the numbers of parameters, tensors, shards, placeholders, constants and mistakes.
 //!
 //! Work is counted in instructions by callgrind, which does not depend on the load of the machine. If valgrind is not
 //! installed, each case prints that it was skipped.
