@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::kernel::is_parallel;
 use super::prepared::aligned_strides;
 use super::run::{MemoryBudget, Run};
-use super::{BlockEngine, run_plan};
+use super::{BlockEngine, constants, run_plan};
 use crate::base::dtype::DType;
 use crate::base::error::Error;
 use crate::graph::program::Program;
@@ -60,6 +60,24 @@ fn a_run_holds_its_results_at_its_end_and_nothing_else() {
             }
         }
     }
+}
+
+#[test]
+fn constants_are_computed_but_for_those_that_refuse() {
+    let p = Program::new(Rules::Torch);
+    let (x, c) = (p.data("x", DType::F32, [4]), p.constant(Tensor::from([1i64, 0, 3])));
+    let roots = c.cast(DType::F32).sqrt();
+    // Of `x` only the shape is needed.
+    let (moved, refused) = (roots.scatter_add(&c, &x, 0), c.floor_divide(&c));
+    let all = [&roots, &refused, &moved, &-&moved];
+    let typed = p.infer().unwrap();
+    let nodes = all.map(|v| typed.node(v).unwrap());
+    let known = constants(&typed, &nodes).unwrap();
+    let [roots, refused, moved, negative] = nodes.map(|n| known.get(&n).map(|t| t.to_vec::<f32>().unwrap()));
+    assert_eq!((roots.unwrap(), refused), (vec![1.0, 0.0, 3f32.sqrt()], None));
+    assert_eq!(moved.unwrap(), [0.0, 1.0, 0.0, 3f32.sqrt()]);
+    assert_eq!(negative.unwrap(), [0.0, -1.0, 0.0, -3f32.sqrt()]);
+    assert!(constants(&typed, &[]).unwrap().is_empty());
 }
 
 #[test]
