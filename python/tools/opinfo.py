@@ -40,7 +40,10 @@ _NEAR_0 = "near 0 the result is a difference of nearly equal numbers"
 _COMPLEX = "PyTorch computes c64 in f32; castwise in f64, and rounds once; of c128 both compute powers as exp(y log x)"
 _QUOTIENT = "PyTorch's loop for vectors rounds the quotient to the half dtype before it truncates it; castwise does not"
 _BETWEEN = "PyTorch rounds to the half dtype before the last step; castwise rounds once"
+_TAIL = "with an alpha: PyTorch rounds the product of elements after the last whole vectors to the half dtype; castwise rounds once"
 DEVIATIONS: dict[str, str] = {
+    "add": _TAIL,
+    "sub": _TAIL,
     "logaddexp": _NEAR_0,
     "logaddexp2": _NEAR_0,
     "masked.logaddexp": _NEAR_0,
