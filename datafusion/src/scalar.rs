@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 use crate::columns::{Column, array_of, nulls, result_field, spread};
 use crate::compiled::{Compiled, Form, as_run, compiled};
 use crate::source::Source;
-use crate::types::{dtypes_of, have_dtypes};
+use crate::types::dtypes_of;
 
 /// A scalar function of this name: an expression or a program, whose arguments are columns by position.
 ///
@@ -79,12 +79,12 @@ impl Call {
 
     /// The program for the dtypes of these fields.
     pub(crate) fn compiled(&self, fields: &[FieldRef]) -> Result<Arc<Compiled>> {
+        let dtypes = dtypes_of(fields, self.source.names()).map_err(DataFusionError::Plan)?;
         if let Some(Last(last)) = self.last.get()
-            && have_dtypes(fields, &last.dtypes)
+            && last.dtypes == dtypes
         {
             return Ok(last.clone());
         }
-        let dtypes = dtypes_of(fields, self.source.names()).map_err(DataFusionError::Plan)?;
         let made = compiled(&self.source, Form::Rows, &dtypes)?;
         let _ = self.last.set(Last(made.clone()));
         Ok(made)

@@ -104,11 +104,6 @@ fn by_metadata(field: &Field) -> Result<DType, String> {
     if fits { Ok(dtype) } else { Err(format!("{of} with metadata says `{dtype}`, which is {}", data_type(dtype))) }
 }
 
-/// Whether columns have these dtypes.
-pub(crate) fn have_dtypes(fields: &[FieldRef], dtypes: &[DType]) -> bool {
-    fields.len() == dtypes.len() && fields.iter().zip(dtypes).all(|(field, dtype)| dtype_of(field) == Ok(*dtype))
-}
-
 /// The dtypes of columns. Error: which argument has none, and why.
 pub(crate) fn dtypes_of(fields: &[FieldRef], names: &[String]) -> Result<Vec<DType>, String> {
     let one = |(i, field): (usize, &FieldRef)| {

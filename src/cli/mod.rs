@@ -138,7 +138,11 @@ pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(e) => {
             let _ = e.print();
             if let Some(file) = file.filter(|_| e.use_stderr()) {
-                let _ = writeln!(std::io::stderr(), "note: some of the arguments are from {}", file.display());
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "note: some of the arguments are from {}",
+                    report::escaped(&file.to_string_lossy())
+                );
             }
             return u8::try_from(e.exit_code()).unwrap_or(2);
         }

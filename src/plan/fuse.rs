@@ -37,7 +37,7 @@ use crate::plan::options::{Pass, Passes};
 use crate::tensor::Tensor;
 
 use alias::Aliases;
-pub(crate) use foldable::{apart, foldable};
+pub(crate) use foldable::foldable;
 use foldable::{is_computed, live};
 use groups::Groups;
 use key::{Joined, Key};

@@ -1,14 +1,12 @@
 //! Which nodes of a program are computed, which its fetches need, and which depend on constants alone.
 //!
-//! Guarantees: what only feeds tell is no constant; a program of constants has no nodes but those that were asked for and what they
-//! need. Does not: compute.
+//! Guarantees: what only feeds tell is no constant. Does not: compute.
 
 use foldhash::{HashMap, HashMapExt};
 
 use super::alias::Aliases;
-use crate::base::dtype::DType;
 use crate::base::shape::SymDim;
-use crate::graph::typed::{NodeId, TypedKind, TypedNode, TypedProgram};
+use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
 use crate::tensor::Tensor;
 
 /// Whether a node computes its elements: it is no placeholder, constant or view.
@@ -71,49 +69,4 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
     }
     let computed = |n: &NodeId| is_computed(typed, *n);
     (0..typed.len() as u32).filter(|n| wanted[*n as usize] && aliases.is_own(*n)).filter(computed).collect()
-}
-
-/// The program of what these nodes need, which depend on constants alone, and where they are in it. The whole program may be
-/// much larger, and to plan it takes as long as it is large.
-pub(crate) fn apart(typed: &TypedProgram, nodes: &[NodeId]) -> (TypedProgram, Vec<NodeId>) {
-    const ABSENT: NodeId = NodeId::MAX;
-    let mut needed = vec![false; typed.len()];
-    nodes.iter().for_each(|n| needed[*n as usize] = true);
-    for i in (0..typed.len()).rev() {
-        if needed[i] {
-            typed.nodes[i].inputs().for_each(|a| needed[a as usize] = true);
-        }
-    }
-    let (mut of, mut made) = (vec![ABSENT; typed.len()], Vec::new());
-    let mut push = |node: TypedNode| {
-        made.push(node);
-        made.len() as NodeId - 1
-    };
-    for (i, n) in typed.nodes.iter().enumerate().filter(|(i, _)| needed[*i]) {
-        // Only the shape of `like` is read: any node that has it will do.
-        if let TypedKind::Indexed { like, .. } = n.kind
-            && of[like as usize] == ABSENT
-        {
-            let shape = typed.nodes[like as usize].shape;
-            let kind = TypedKind::Extent { shape, axes: [].into() };
-            of[like as usize] = push(TypedNode { kind, dtype: DType::F64, ..typed.nodes[like as usize].clone() });
-        }
-        let mut node = n.clone();
-        node.kind.replace_inputs(|a| of[a as usize]);
-        of[i] = push(node);
-    }
-    let at = nodes.iter().map(|n| of[*n as usize]).collect();
-    let alone = TypedProgram {
-        settings: typed.settings,
-        nodes: made,
-        shapes: typed.shapes.clone(),
-        dyn_dims: typed.dyn_dims.clone(),
-        checks: Vec::new(),
-        feeds: Vec::new(),
-        feed_index: Default::default(),
-        of_program: Vec::new(),
-        fetches: Vec::new(),
-        program: typed.program.clone(),
-    };
-    (alone, at)
 }

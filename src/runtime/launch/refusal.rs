@@ -14,7 +14,7 @@ use super::run::Run;
 use crate::base::error::{Error, Result};
 use crate::graph::typed::{NodeId, TypedProgram};
 use crate::plan::domain::pattern;
-use crate::plan::fuse::{Plan, apart, plan};
+use crate::plan::fuse::{Plan, plan};
 use crate::plan::options::{Pass, Passes};
 use crate::tensor::{Slot, Tensor};
 
@@ -87,18 +87,15 @@ pub(crate) fn run_all(typed: &Arc<TypedProgram>, nodes: &[NodeId]) -> Result<Vec
     made.into_iter().map(|t| t.ok_or_else(|| Error::Internal("a node without a result".into()))).collect()
 }
 
-/// The values of nodes that depend on constants alone, but for those that refuse their data: that is an error of the run that
-/// needs them, among others.
-pub(crate) fn constants(typed: &TypedProgram, nodes: &[NodeId]) -> Result<HashMap<NodeId, Tensor>> {
-    let (mut known, mut open) = (HashMap::new(), vec![nodes]);
-    while let Some(nodes) = open.pop().filter(|nodes| !nodes.is_empty()) {
-        let (alone, at) = apart(typed, nodes);
-        match run_all(&Arc::new(alone), &at) {
-            Ok(values) => known.extend(nodes.iter().copied().zip(values)),
-            Err(e) if is_refusal(&e) && nodes.len() > 1 => open.extend(<[_; 2]>::from(nodes.split_at(nodes.len() / 2))),
-            Err(e) if is_refusal(&e) => {}
-            Err(e) => return Err(e),
-        }
+/// The values of nodes that depend on constants alone, by one plan; none if one of them refuses its data: that is an error of the
+/// run, which needs them all, among others.
+pub(crate) fn constants(typed: &Arc<TypedProgram>, nodes: &[NodeId]) -> Result<HashMap<NodeId, Tensor>> {
+    if nodes.is_empty() {
+        return Ok(HashMap::new());
     }
-    Ok(known)
+    match run_all(typed, nodes) {
+        Ok(values) => Ok(nodes.iter().copied().zip(values).collect()),
+        Err(e) if is_refusal(&e) => Ok(HashMap::new()),
+        Err(e) => Err(e),
+    }
 }
