@@ -222,7 +222,8 @@ fn same_bits(a: &Tensor, b: &Tensor) -> Result<(), String> {
 fn copied(written: &Written<'_>, results: &[Tensor]) -> Result<(), String> {
     let (p, wrong) = (&written.program, |e: Error| e.to_string());
     let typed = p.infer().map_err(wrong)?;
-    let copy = typed.rewrite(|n| n.copy()).map_err(wrong)?.program;
+    // Typed after each node, it has the types of one that is typed at once.
+    let copy = typed.rewrite(|n| n.program().check().and_then(|_| n.copy())).map_err(wrong)?.program;
     let text = copy.infer().map_err(wrong)?.to_string();
     if (copy.to_string(), &text) != (p.to_string(), &typed.to_string()) {
         return Err(format!("the copy is another program:\n{text}"));

@@ -53,6 +53,17 @@ fn a_million_nodes_are_differentiated_without_recursion() {
     });
 }
 
+/// Inference continues where it ended: typing all nodes for each of them would take an hour.
+#[test]
+fn types_can_be_asked_for_after_each_op() {
+    let p = Program::new(Rules::Torch);
+    let mut y = p.data("x", DType::BF16, [None, Some(3)]);
+    for i in 0..100_000 {
+        y = if i % 2 == 0 { &y + 1.0 } else { &y * 0.5 };
+        assert_eq!(p.infer().unwrap().dtype(&y), Some(DType::BF16));
+    }
+}
+
 #[test]
 fn a_wide_program_with_many_results_is_one_kernel() {
     let p = Program::new(Rules::Torch);

@@ -1,10 +1,10 @@
 //! Inference: one pass over the program that gives every node a dtype and a shape and writes the casts out.
 //!
-//! Guarantees: visits each node once, in program order (which is topological), without recursion; dtypes come from
+//! Guarantees: visits each node once, in program order (which is topological), without recursion, and begins with the first that
+//! was not there when the program was typed before; dtypes come from
 //! `signature` alone; all mistakes of the program are reported together, each once: a node that uses a faulty one is
 //! skipped. Does not: look at values; drop or merge nodes.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use petgraph::Direction;
@@ -16,12 +16,11 @@ use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
 use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
-use crate::base::limits::Limits;
 use crate::base::scalar::Scalar;
 use crate::base::shape::{Dim, Dims, Mismatch, SymDim, at_axis, broadcast, check_within, dims_text};
 use crate::base::trace::{record, span};
-use crate::base::view::Slice;
-use crate::graph::program::{Fetched, Input, Kind, Program, State};
+use crate::graph::inference::{FAULTY, Inference};
+use crate::graph::program::{Input, Kind, Program, State};
 use crate::graph::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::graph::var::Var;
 use crate::kernels::cast::{convert_by, path_within};
@@ -33,57 +32,53 @@ use crate::tensor::Tensor;
 /// Types a program. Errors: [`Error::Invalid`] with every mistake in it.
 pub fn infer(program: &Program) -> Result<TypedProgram> {
     let _standard = FloatMode::standard();
+    // In this order the graph has the nodes that were typed before.
+    let before = program.shared.take_inference();
     let state = program.shared.read();
     span!(DEBUG, span = "infer" { nodes: state.nodes.node_count() } + typed_nodes);
+    let mut inference = before.filter(|i| i.holds_for(&state)).unwrap_or_else(|| Box::new(begun(program)));
+    inference.advance(&state);
+    record!(span, typed_nodes: inference.nodes.len());
+    if !inference.faults.is_empty() {
+        return Err(Error::Invalid(inference.faults));
+    }
+    let typed = TypedProgram {
+        settings: inference.settings,
+        feeds: inference.feeds.clone(),
+        feed_index: inference.feed_index.clone(),
+        nodes: inference.nodes.clone(),
+        shapes: inference.shapes.list.clone(),
+        dyn_dims: inference.dyn_dims.clone(),
+        checks: inference.checks.clone(),
+        of_program: inference.of_program.clone(),
+        declared: state.fetches.clone(),
+        program: program.clone(),
+    };
+    program.shared.keep_inference(inference);
+    Ok(typed)
+}
+
+/// The inference of a program before its first node.
+fn begun(program: &Program) -> Inference {
     let settings = program.settings();
     let wrong = settings.check().err().map(|d| d.at(&program.shared.location));
     // So that the mistakes of the nodes come out too, and no more than these.
     let settings = if wrong.is_some() { Settings { default_dtype: DType::F32, ..settings } } else { settings };
-    let mut pass = Pass::new(settings, program.limits(), state.nodes.node_count());
-    pass.faults.extend(wrong);
-    for node in state.nodes.node_indices() {
-        let id = pass.visit(&state, node);
-        pass.of_program.push(id);
-    }
-    record!(span, typed_nodes: pass.nodes.len());
-    let of_program: Vec<NodeId> = pass.of_program.iter().map(|id| id.unwrap_or(0)).collect();
-    if !pass.faults.is_empty() {
-        return Err(Error::Invalid(pass.faults));
-    }
-    let fetched = |(name, node): Fetched| Some((name, *of_program.get(node.index())?));
-    let fetches = state.fetched().into_iter().filter_map(fetched).collect();
-    let (mut feeds, mut feed_index) = (Vec::new(), HashMap::new());
-    for (i, n) in pass.nodes.iter().enumerate() {
-        if let TypedKind::Feed(name) = &n.kind {
-            feed_index.insert(name.clone(), feeds.len() as u32);
-            feeds.push(i as NodeId);
-        }
-    }
-    Ok(TypedProgram {
-        settings: pass.settings,
-        feeds,
-        feed_index,
-        nodes: pass.nodes,
-        shapes: pass.shapes.list,
-        dyn_dims: pass.dyn_dims,
-        checks: pass.checks,
-        of_program,
-        fetches,
-        program: program.clone(),
-    })
+    let mut inference = Inference::new(settings, program.limits());
+    inference.faults.extend(wrong);
+    inference
 }
 
 /// What each node gives under any settings: its dtype or the refusal of it; `None` for what uses a refused one.
 pub(crate) fn outcomes(program: &Program, settings: Settings) -> Vec<Option<Result<DType, Box<Diagnostic>>>> {
     let _standard = FloatMode::standard();
     let state = program.shared.read();
-    let mut pass = Pass::new(settings, program.limits(), state.nodes.node_count());
+    let mut inference = Inference::new(settings, program.limits());
     let one = |node| {
-        let before = pass.faults.len();
-        let id = pass.visit(&state, node);
-        pass.of_program.push(id);
-        let refusal = pass.faults.get(before).map(|d| Err(Box::new(d.clone())));
-        id.map(|id| Ok(pass.nodes[id as usize].dtype)).or(refusal)
+        let before = inference.faults.len();
+        let id = inference.next(&state, node);
+        let refusal = inference.faults.get(before).map(|d| Err(Box::new(d.clone())));
+        id.map(|id| Ok(inference.nodes[id as usize].dtype)).or(refusal)
     };
     state.nodes.node_indices().map(one).collect()
 }
@@ -100,42 +95,6 @@ impl Program {
     }
 }
 
-/// The distinct shapes met so far.
-#[derive(Default)]
-struct Shapes {
-    list: Vec<Arc<[SymDim]>>,
-    ids: HashMap<Arc<[SymDim]>, u32>,
-    /// Broadcasts already worked out.
-    pairs: HashMap<(u32, u32), u32>,
-}
-
-impl Shapes {
-    fn id(&mut self, shape: &[SymDim]) -> u32 {
-        if let Some(id) = self.ids.get(shape) {
-            return *id;
-        }
-        let (id, shape): (u32, Arc<[SymDim]>) = (self.list.len() as u32, shape.into());
-        self.list.push(shape.clone());
-        self.ids.insert(shape, id);
-        id
-    }
-}
-
-struct Pass {
-    settings: Settings,
-    limits: Limits,
-    nodes: Vec<TypedNode>,
-    shapes: Shapes,
-    dyn_dims: Vec<DynDim>,
-    named_dims: HashMap<Arc<str>, u32>,
-    /// The symbols of slices of dynamic dims, so that equal slices are one.
-    sliced_dims: HashMap<(SymDim, Slice), u32>,
-    checks: Vec<DimCheck>,
-    checked: HashSet<(SymDim, SymDim)>,
-    of_program: Vec<Option<NodeId>>,
-    faults: Vec<Diagnostic>,
-}
-
 /// The operands of an application before casts, in order.
 #[derive(Default)]
 struct Operands {
@@ -145,21 +104,22 @@ struct Operands {
     nodes: SmallVec<[Option<NodeId>; MAX_OPERANDS]>,
 }
 
-impl Pass {
-    fn new(settings: Settings, limits: Limits, nodes: usize) -> Pass {
-        Pass {
-            settings,
-            limits,
-            nodes: Vec::with_capacity(nodes + nodes / 4),
-            shapes: Shapes::default(),
-            dyn_dims: Vec::new(),
-            named_dims: HashMap::new(),
-            sliced_dims: HashMap::new(),
-            checks: Vec::new(),
-            checked: HashSet::new(),
-            of_program: Vec::with_capacity(nodes),
-            faults: Vec::new(),
+impl Inference {
+    /// Types the nodes that are not typed yet.
+    fn advance(&mut self, state: &State) {
+        let known = self.of_program.len();
+        Arc::make_mut(&mut self.of_program).reserve(state.nodes.node_count() - known);
+        for node in state.nodes.node_indices().skip(known) {
+            self.next(state, node);
         }
+        self.weak = state.weak.len();
+    }
+
+    /// Types the node after those that are typed; `None` if it, or something it uses, is faulty.
+    fn next(&mut self, state: &State, node: NodeIndex) -> Option<NodeId> {
+        let id = self.visit(state, node);
+        Arc::make_mut(&mut self.of_program).push(id.unwrap_or(FAULTY));
+        id
     }
 
     /// Types one node; `None` if it, or something it uses, is faulty.
@@ -170,6 +130,8 @@ impl Pass {
             Kind::Data { name, dtype, dims } => {
                 let shape = self.declared(name, dims);
                 let id = self.push(TypedKind::Feed(name.clone()), *dtype, shape, location);
+                self.feed_index.insert(name.clone(), self.feeds.len() as u32);
+                self.feeds.push(id);
                 Some(self.weak(id, state.is_weak(self.settings.rules, node)))
             }
             Kind::Constant(t) => {
@@ -190,20 +152,20 @@ impl Pass {
             }
             Kind::Blocks(size) => {
                 let [Some(Input::Node(scale)), Some(Input::Node(like)), ..] = state.operands(node) else { return None };
-                let known = |n: NodeIndex| self.of_program.get(n.index()).copied().flatten();
+                let known = |n: NodeIndex| self.known(n);
                 let (scale, like) = (known(scale)?, known(like)?);
                 let made = self.blocks(size, scale, like, location);
                 self.remembered(made, location)
             }
             Kind::Generate(generator) => {
                 let like = state.nodes.neighbors_directed(node, Direction::Incoming).next()?;
-                let like = self.of_program.get(like.index()).copied().flatten()?;
+                let like = self.known(like)?;
                 let made = self.generate(*generator, like, location);
                 self.remembered(made, location)
             }
             Kind::View(view) => {
                 let from = state.nodes.neighbors_directed(node, Direction::Incoming).next()?;
-                let from = self.of_program.get(from.index()).copied().flatten()?;
+                let from = self.known(from)?;
                 let made = self.view(view, from, location);
                 self.remembered(made, location)
             }
@@ -220,13 +182,16 @@ impl Pass {
     }
 
     fn push(&mut self, kind: TypedKind, dtype: DType, shape: u32, location: &SourceLocation) -> NodeId {
-        self.nodes.push(TypedNode { kind, dtype, shape, weak: false, location: location.clone() });
-        self.nodes.len() as u32 - 1
+        let nodes = Arc::make_mut(&mut self.nodes);
+        nodes.push(TypedNode { kind, dtype, shape, weak: false, location: location.clone() });
+        nodes.len() as u32 - 1
     }
 
     /// The node, which promotes as a scalar does or not.
     fn weak(&mut self, id: NodeId, weak: bool) -> NodeId {
-        self.nodes[id as usize].weak = weak;
+        if weak {
+            Arc::make_mut(&mut self.nodes)[id as usize].weak = true;
+        }
         id
     }
 
@@ -258,7 +223,7 @@ impl Pass {
             let (seen, node) = match input {
                 Input::Scalar(s) => (OperandType::Scalar(s), None),
                 Input::Node(i) => {
-                    let id = self.of_program.get(i.index()).copied().flatten()?;
+                    let id = self.known(i)?;
                     let n = &self.nodes[id as usize];
                     let zero_dim = self.shape(id).is_empty();
                     (OperandType::Tensor { dtype: n.dtype, zero_dim, weak: n.weak }, Some(id))

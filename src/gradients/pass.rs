@@ -340,7 +340,7 @@ fn of_shapes(program: &Program, typed: &TypedProgram) -> HashMap<NodeId, (Kind, 
     let state = program.shared.read();
     let mut all = HashMap::new();
     let mut met = vec![false; typed.len()];
-    for (node, id) in state.nodes.node_indices().zip(&typed.of_program) {
+    for (node, id) in state.nodes.node_indices().zip(typed.of_program.iter()) {
         let first = !std::mem::replace(&mut met[*id as usize], true);
         if let Some(Written::Composite { composite, .. }) = state.nodes.node_weight(node).map(|n| &n.kind)
             && matches!(composite.kind, Kind::SumTo | Kind::ExpandLike)

@@ -23,6 +23,7 @@ use crate::base::location::here;
 use crate::base::scalar::Scalar;
 use crate::base::shape::{Dim, Dims, check_within};
 use crate::base::view::View;
+use crate::graph::inference::Inference;
 use crate::graph::var::Var;
 use crate::ops::{Attrs, MAX_OPERANDS, Op};
 use crate::promotion::{Rules, Settings};
@@ -96,11 +97,13 @@ impl State {
 
     /// The declared results; without any, the nodes that nothing uses.
     pub(crate) fn fetched(&self) -> Vec<Fetched> {
-        if !self.fetches.is_empty() {
-            return self.fetches.clone();
-        }
-        let unused = |n: &NodeIndex| self.nodes.edges(*n).next().is_none();
-        self.nodes.node_indices().filter(unused).map(|n| (None, n)).collect()
+        if self.fetches.is_empty() { self.unused(self.nodes.node_count()) } else { self.fetches.clone() }
+    }
+
+    /// Of the first nodes those that none of them uses.
+    pub(crate) fn unused(&self, first: usize) -> Vec<Fetched> {
+        let unused = |n: &NodeIndex| self.nodes.neighbors(*n).all(|by| by.index() >= first);
+        self.nodes.node_indices().take(first).filter(unused).map(|n| (None, n)).collect()
     }
 
     /// The operands of an application, in order: the one accessor, because petgraph lists edges newest first.
@@ -133,19 +136,41 @@ pub(crate) struct Shared {
     state: Mutex<Arc<State>>,
     /// The number of nodes.
     len: AtomicUsize,
+    /// What the last inference found, if nobody is inferring.
+    inference: Mutex<Option<Box<Inference>>>,
 }
 
 impl Shared {
     fn new(settings: Settings, limits: Limits, location: SourceLocation) -> Shared {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Shared { id, settings, limits, location, state: Mutex::default(), len: AtomicUsize::new(0) }
+        Shared {
+            id,
+            settings,
+            limits,
+            location,
+            state: Mutex::default(),
+            len: AtomicUsize::new(0),
+            inference: Mutex::default(),
+        }
     }
 
     /// The graph as it is now.
     pub(crate) fn read(&self) -> Arc<State> {
         let _whole = no_fork();
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What the last inference found, to continue from; it is gone then.
+    pub(crate) fn take_inference(&self) -> Option<Box<Inference>> {
+        let _whole = no_fork();
+        self.inference.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Keeps what an inference without mistakes found.
+    pub(crate) fn keep_inference(&self, inference: Box<Inference>) {
+        let _whole = no_fork();
+        *self.inference.lock().unwrap_or_else(PoisonError::into_inner) = Some(inference);
     }
 
     /// Changes the graph: a copy of it, if somebody is reading it. A panic elsewhere can't leave it half changed: nodes

@@ -76,7 +76,7 @@ impl TypedProgram {
     pub fn rewrite(&self, pass: impl FnMut(&Visit<'_>) -> Result<Var>) -> Result<Rewritten> {
         let program = self.program.like();
         let vars = self.rewrite_into(&program, pass)?;
-        let fetched = self.fetches.iter().map(|(name, n)| Ok((name.clone(), program.node_of(&vars[*n as usize])?)));
+        let fetched = self.fetches().into_iter().map(|(name, n)| Ok((name, program.node_of(&vars[n as usize])?)));
         program.declare(fetched.collect::<Result<_>>()?);
         Ok(Rewritten { program, vars })
     }

@@ -28,7 +28,7 @@ use crate::base::indexing::Indexing;
 use crate::base::scalar::Scalar;
 use crate::base::shape::{SymDim, dims_text};
 use crate::base::view::{Slice, View};
-use crate::graph::program::Program;
+use crate::graph::program::{Fetched, Program};
 use crate::graph::var::Var;
 use crate::ops::{Choice, MAX_OPERANDS, Number, Op};
 use crate::promotion::{CastLoss, Reason, Settings};
@@ -36,6 +36,9 @@ use crate::tensor::Tensor;
 
 /// Index of a typed node.
 pub(crate) type NodeId = u32;
+
+/// A result of a typed program: its name, if it has one, and its node.
+pub(crate) type TypedFetch = (Option<Arc<str>>, NodeId);
 
 /// An operand of a typed node.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -282,7 +285,7 @@ impl fmt::Display for WeakNote {
 #[derive(Clone, Debug)]
 pub struct TypedProgram {
     pub(crate) settings: Settings,
-    pub(crate) nodes: Vec<TypedNode>,
+    pub(crate) nodes: Arc<Vec<TypedNode>>,
     /// The distinct shapes; nodes hold indices into it.
     pub(crate) shapes: Vec<Arc<[SymDim]>>,
     pub(crate) dyn_dims: Vec<DynDim>,
@@ -292,9 +295,9 @@ pub struct TypedProgram {
     /// Positions in `feeds` by name.
     pub(crate) feed_index: HashMap<Arc<str>, u32>,
     /// For each node of the program, its typed node.
-    pub(crate) of_program: Vec<NodeId>,
-    /// The program's results: names, if they have one, and nodes.
-    pub(crate) fetches: Vec<(Option<Arc<str>>, NodeId)>,
+    pub(crate) of_program: Arc<Vec<NodeId>>,
+    /// The results that the program declared.
+    pub(crate) declared: Vec<Fetched>,
     pub(crate) program: Program,
 }
 
@@ -336,6 +339,17 @@ impl TypedProgram {
     /// none does.
     pub fn is_weak(&self, v: &Var) -> bool {
         self.node(v).is_ok_and(|n| self.nodes[n as usize].weak)
+    }
+
+    /// The program's results as it was typed: names, if they have one, and nodes.
+    pub(crate) fn fetches(&self) -> Vec<TypedFetch> {
+        let of = |(name, node): Fetched| Some((name, *self.of_program.get(node.index())?));
+        let all = if self.declared.is_empty() {
+            self.program.shared.read().unused(self.of_program.len())
+        } else {
+            self.declared.clone()
+        };
+        all.into_iter().filter_map(of).collect()
     }
 
     pub(crate) fn shape_of(&self, n: NodeId) -> &[SymDim] {
@@ -426,11 +440,11 @@ impl TypedProgram {
     pub fn explain(&self) -> String {
         let _standard = FloatMode::standard();
         let mut text = String::new();
-        for (name, n) in &self.fetches {
+        for (name, n) in self.fetches() {
             let colon = name.as_ref().map_or(String::new(), |name| format!("{}: ", Name(name)));
-            let node = &self.nodes[*n as usize];
+            let node = &self.nodes[n as usize];
             let star = if node.weak { "*" } else { "" };
-            text += &format!("result {colon}{}{star}{}\n", node.dtype, dims_text(self.shape_of(*n)));
+            text += &format!("result {colon}{}{star}{}\n", node.dtype, dims_text(self.shape_of(n)));
         }
         let casts = self.casts();
         let count = |l: CastLoss| casts.iter().filter(|c| c.loss == l).count();

@@ -5,7 +5,7 @@
 //! that of the nodes. A program of more nodes than a picture has is shown from its end. Does not: place boxes within a level.
 
 use crate::base::shape::dims_text;
-use crate::graph::typed::TypedProgram;
+use crate::graph::typed::TypedFetch;
 use crate::graph::view::{NodeKind, NodeView};
 
 use super::marks::{Mark, marks};
@@ -80,6 +80,7 @@ pub(super) fn boxes(picture: &Picture<'_>) -> Boxes {
     let left = made.left;
     let near = |from: usize, to: usize| from >= left && levels[to] - levels[from] <= FAR;
     let operands: Vec<Vec<usize>> = views.iter().map(operands).collect();
+    let fetches = typed.fetches();
     // The boxes of the nodes shown, at their positions less those left out.
     for (i, n) in views.iter().enumerate().skip(made.left) {
         let badge = made.marks[i].badge.as_ref();
@@ -87,7 +88,7 @@ pub(super) fn boxes(picture: &Picture<'_>) -> Boxes {
         lines.extend(badge.map(|b| cut(b, CELLS - 2)));
         let far = operands[i].iter().filter(|from| !near(**from, i));
         lines.extend(far.map(|from| cut(&format!("↑ %{from} {}", head(&views[*from])), CELLS)));
-        lines.extend(names(typed, i));
+        lines.extend(names(&fetches, i));
         let bar = picture.bars.get(i).is_some_and(Option::is_some);
         // The sign of a badge has two cells.
         let widest = lines.iter().map(|l| cells(l)).chain(badge.map(|b| cells(b) + 2)).max().unwrap_or(0);
@@ -115,13 +116,9 @@ fn operands(n: &NodeView<'_>) -> Vec<usize> {
 }
 
 /// The names of the results that a node is, as the last line of its box.
-fn names(typed: &TypedProgram, i: usize) -> Option<String> {
-    let named: Vec<String> = typed
-        .fetches
-        .iter()
-        .filter(|(_, n)| *n as usize == i)
-        .flat_map(|(name, _)| name.iter().map(|n| cut(n, CELLS - 9)))
-        .collect();
+fn names(fetches: &[TypedFetch], i: usize) -> Option<String> {
+    let of_node = fetches.iter().filter(|(_, n)| *n as usize == i);
+    let named: Vec<String> = of_node.filter_map(|(name, _)| Some(cut(name.as_ref()?, CELLS - 9))).collect();
     (!named.is_empty()).then(|| cut(&format!("result {}", named.join(", ")), CELLS))
 }
 

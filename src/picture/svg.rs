@@ -36,10 +36,10 @@ pub(super) fn document(picture: &Picture<'_>, boxes: &Boxes, places: &Places) ->
     );
     let _ = writeln!(text, "<g transform=\"translate({} {top})\">", (width - places.width) / 2.0);
     wires(&mut text, boxes, places);
-    let results = picture.typed.results();
+    let (results, fetches) = (picture.typed.results(), picture.typed.fetches());
     let fetched = |i: usize| {
-        let named = picture.typed.fetches.iter().any(|(_, n)| *n as usize == i);
-        named || picture.typed.fetches.is_empty() && results.binary_search(&i).is_ok()
+        let named = fetches.iter().any(|(_, n)| *n as usize == i);
+        named || fetches.is_empty() && results.binary_search(&i).is_ok()
     };
     for (b, (x, y)) in boxes.all.iter().zip(places.x.iter().zip(&places.y)) {
         match b.shows {

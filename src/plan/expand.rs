@@ -61,9 +61,9 @@ pub(super) fn expand(typed: &TypedProgram) -> Option<Expanded> {
     if !typed.nodes.iter().any(is_composite) {
         return None;
     }
-    let mut into = TypedProgram { nodes: Vec::with_capacity(typed.len() + 16), ..typed.clone() };
+    let mut into = TypedProgram { nodes: Arc::new(Vec::with_capacity(typed.len() + 16)), ..typed.clone() };
     let (mut of, mut needs_elements) = (Vec::with_capacity(typed.len()), HashMap::new());
-    for n in &typed.nodes {
+    for n in typed.nodes.iter() {
         let mut node = n.clone();
         node.kind.replace_inputs(|a| of[a as usize]);
         of.push(match node.kind {
@@ -73,15 +73,14 @@ pub(super) fn expand(typed: &TypedProgram) -> Option<Expanded> {
                 formula(&mut rows)
             }
             _ => {
-                into.nodes.push(node);
+                Arc::make_mut(&mut into.nodes).push(node);
                 into.nodes.len() as NodeId - 1
             }
         });
     }
     let moved = |n: &mut NodeId| *n = of[*n as usize];
     into.feeds.iter_mut().for_each(moved);
-    into.of_program.iter_mut().for_each(moved);
-    into.fetches.iter_mut().for_each(|(_, n)| moved(n));
+    Arc::make_mut(&mut into.of_program).iter_mut().for_each(moved);
     Some(Expanded { typed: Arc::new(into), of, needs_elements })
 }
 
@@ -117,7 +116,13 @@ impl<'a> Rows<'a> {
     }
 
     fn push(&mut self, kind: TypedKind, dtype: DType, shape: u32) -> NodeId {
-        self.into.nodes.push(TypedNode { kind, dtype, shape, weak: false, location: self.node.location.clone() });
+        Arc::make_mut(&mut self.into.nodes).push(TypedNode {
+            kind,
+            dtype,
+            shape,
+            weak: false,
+            location: self.node.location.clone(),
+        });
         self.into.nodes.len() as NodeId - 1
     }
 

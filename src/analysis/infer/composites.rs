@@ -6,7 +6,7 @@
 //!
 //! Sources: the documentation and recorded results of PyTorch, NumPy, SciPy and Paddle (`tests/golden/ops-*.jsonl`).
 
-use super::{Operands, Pass};
+use super::{Inference, Operands};
 use crate::base::composite::{Composite, Kind};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, SourceLocation};
@@ -41,7 +41,7 @@ impl From<f64> for In {
     }
 }
 
-impl Pass {
+impl Inference {
     /// The value of a composite, whose rows are added.
     pub(super) fn composite(&mut self, c: &Composite, operands: Operands, location: &SourceLocation) -> Made {
         c.counted(operands.seen.len())?;
@@ -90,7 +90,7 @@ fn input(seen: &OperandType, node: Option<NodeId>) -> In {
 
 /// Writes the rows of one composite.
 struct Writer<'a> {
-    pass: &'a mut Pass,
+    pass: &'a mut Inference,
     of: &'a Composite,
     rules: Composites,
     location: &'a SourceLocation,

@@ -2,14 +2,14 @@
 //!
 //! Guarantees: such an op has one dim of its operand. Does not: decide dtypes.
 
-use super::Pass;
+use super::Inference;
 use crate::base::error::{Diagnostic, DiagnosticKind, SourceLocation};
 use crate::base::shape::{axes, dims_text};
 use crate::graph::typed::{NodeId, TypedKind};
 use crate::ops::{Attrs, Op};
 use crate::promotion::operand::{OperandType, Signature};
 
-impl Pass {
+impl Inference {
     pub(super) fn line(
         &mut self,
         op: Op,

@@ -3,14 +3,14 @@
 //! Guarantees: the number of a typed reduction is one that its op takes; where it counts elements, at most as many as there are,
 //! if the extents are known. Does not: decide dtypes; `promotion` does.
 
-use super::Pass;
+use super::Inference;
 use crate::base::error::{Diagnostic, DiagnosticKind, SourceLocation};
 use crate::base::shape::{SymDim, axes, reduced};
 use crate::graph::typed::{NodeId, TypedKind};
 use crate::ops::{Attrs, Choice, Number, Op};
 use crate::promotion::operand::{OperandType, Signature};
 
-impl Pass {
+impl Inference {
     /// A reduction over dims.
     pub(super) fn reduce(
         &mut self,

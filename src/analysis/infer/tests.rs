@@ -21,3 +21,39 @@ fn dims_are_checked_once_and_only_if_something_is_to_decide() {
     let _ = p.data("c", DType::F32, [None]) + &whole;
     assert_eq!(checks(), [0, 1]);
 }
+
+#[test]
+fn a_typed_program_stays_as_it_was_typed() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F16, [None]);
+    let y = x.exp();
+    let (before, kept) = (p.infer().unwrap(), p.infer().unwrap().explain());
+    let z = &y + p.data("w", DType::F32, [None]);
+    let after = p.infer().unwrap();
+    assert_eq!((before.explain(), before.dtype(&z)), (kept, None));
+    assert_eq!((after.dtype(&z), after.fetches().len(), before.fetches().len()), (Some(DType::F32), 1, 1));
+    assert_eq!(after.to_string(), p.with_rules(Rules::Torch).infer().unwrap().to_string());
+}
+
+#[test]
+fn what_becomes_weak_after_it_was_typed_is_typed_again() {
+    let p = Program::new(Rules::Jax);
+    let (x, s) = (p.data("x", DType::BF16, [3]), p.data("s", DType::F32, ()));
+    let y = &x * &s;
+    assert_eq!(p.infer().unwrap().dtype(&y), Some(DType::F32));
+    p.weaken(s);
+    assert_eq!(p.infer().unwrap().dtype(&y), Some(DType::BF16));
+}
+
+#[test]
+fn mistakes_are_reported_each_time() {
+    let p = Program::new(Rules::Torch);
+    let (x, y) = (p.data("x", DType::F32, [2]), p.data("y", DType::F32, [3]));
+    p.check().unwrap();
+    let _ = &x + &y;
+    let first = p.check().unwrap_err().to_string();
+    let _ = x.sin() * &y;
+    let both = p.check().unwrap_err();
+    assert_eq!((both.diagnostics().len(), p.check().unwrap_err().to_string()), (2, both.to_string()));
+    assert!(both.to_string().contains(first.lines().next().unwrap()));
+}

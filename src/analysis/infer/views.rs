@@ -3,13 +3,13 @@
 //! Guarantees: a view has its operand's dtype and weakness; equal slices of one dynamic dim are one symbol. Does not: know which shape
 //! a view has; [`View::shape`] does.
 
-use super::Pass;
+use super::Inference;
 use crate::base::error::{Diagnostic, SourceLocation};
 use crate::base::shape::SymDim;
 use crate::base::view::{Slice, Unknown, View};
 use crate::graph::typed::{DimCheck, DynDim, NodeId, TypedKind};
 
-impl Pass {
+impl Inference {
     pub(super) fn view(&mut self, view: &View, from: NodeId, location: &SourceLocation) -> Result<NodeId, Diagnostic> {
         let (n, dims) = (&self.nodes[from as usize], self.shape(from).clone());
         let (dtype, weak, limits) = (n.dtype, n.weak, self.limits);
@@ -23,7 +23,7 @@ impl Pass {
 
 /// Makes the symbols and checks that a view of dynamic dims needs.
 struct Symbols<'a> {
-    pass: &'a mut Pass,
+    pass: &'a mut Inference,
     op: &'static str,
     location: &'a SourceLocation,
 }

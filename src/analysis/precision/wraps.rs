@@ -179,7 +179,7 @@ impl TypedProgram {
     /// no integer.
     fn facts(&self) -> Vec<Option<Fact>> {
         let mut facts: Vec<Option<Fact>> = Vec::with_capacity(self.nodes.len());
-        for n in &self.nodes {
+        for n in self.nodes.iter() {
             facts.push(Interval::of(n.dtype).map(|within| self.fact(n, within, &facts)));
         }
         facts

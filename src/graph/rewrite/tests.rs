@@ -132,7 +132,7 @@ fn an_explicit_copy_keeps_every_dtype() {
             |n: &NodeView<'_>| matches!(&n.kind, NodeKind::Cast { note, .. } if note.reason != Reason::Requested);
         assert!(typed.nodes().any(|n| inserted(&n)) && !again.nodes().any(|n| inserted(&n)), "{again}");
         let results = |t: &TypedProgram| {
-            t.fetches.iter().map(|(name, n)| (name.clone(), t.nodes[*n as usize].dtype)).collect::<Vec<_>>()
+            t.fetches().iter().map(|(name, n)| (name.clone(), t.nodes[*n as usize].dtype)).collect::<Vec<_>>()
         };
         assert_eq!(results(&again), results(&typed));
     }

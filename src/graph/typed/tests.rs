@@ -19,6 +19,11 @@ fn find(t: &TypedProgram, wanted: impl Fn(&TypedKind) -> bool) -> usize {
     t.nodes.iter().position(|n| wanted(&n.kind)).unwrap()
 }
 
+/// The node at a position, to be changed.
+fn node(t: &mut TypedProgram, i: usize) -> &mut TypedNode {
+    &mut Arc::make_mut(&mut t.nodes)[i]
+}
+
 #[test]
 fn verify_finds_every_broken_invariant() {
     let good = typed();
@@ -38,8 +43,11 @@ fn verify_finds_every_broken_invariant() {
         assert!(e.contains(&format!("typed node {i}: ")), "{what}: {e}");
     };
     // That of the row, which nothing below has.
-    let other_shape = |t: &mut TypedProgram, i: usize| t.nodes[i].shape = t.nodes[1].shape;
-    let other_dtype = |t: &mut TypedProgram, i: usize| t.nodes[i].dtype = DType::C128;
+    let other_shape = |t: &mut TypedProgram, i: usize| {
+        let row = t.nodes[1].shape;
+        node(t, i).shape = row;
+    };
+    let other_dtype = |t: &mut TypedProgram, i: usize| node(t, i).dtype = DType::C128;
     for i in [cast, bits, reduce, view, moved, choice, product] {
         refused("another shape", other_shape, i);
     }
@@ -50,7 +58,7 @@ fn verify_finds_every_broken_invariant() {
         refused(
             "an operand is missing",
             |t, i| {
-                if let TypedKind::Apply { args, .. } = &mut t.nodes[i].kind {
+                if let TypedKind::Apply { args, .. } = &mut node(t, i).kind {
                     args[1] = None;
                 }
             },
@@ -59,7 +67,7 @@ fn verify_finds_every_broken_invariant() {
         refused(
             "an operand of another dtype",
             |t, i| {
-                if let TypedKind::Apply { args, .. } = &mut t.nodes[i].kind {
+                if let TypedKind::Apply { args, .. } = &mut node(t, i).kind {
                     args[1] = Some(Arg::Node(2));
                 }
             },
@@ -68,7 +76,7 @@ fn verify_finds_every_broken_invariant() {
         refused(
             "a scalar of another dtype",
             |t, i| {
-                if let TypedKind::Apply { args, .. } = &mut t.nodes[i].kind {
+                if let TypedKind::Apply { args, .. } = &mut node(t, i).kind {
                     args[1] = Some(Arg::Scalar(Scalar::Int(1), DType::I64));
                 }
             },
@@ -78,7 +86,7 @@ fn verify_finds_every_broken_invariant() {
     refused(
         "a condition that is not bool",
         |t, i| {
-            if let TypedKind::Apply { args, .. } = &mut t.nodes[i].kind {
+            if let TypedKind::Apply { args, .. } = &mut node(t, i).kind {
                 args[0] = args[1];
             }
         },
@@ -87,7 +95,7 @@ fn verify_finds_every_broken_invariant() {
     refused(
         "a later operand",
         |t, i| {
-            if let TypedKind::Cast { from, .. } = &mut t.nodes[i].kind {
+            if let TypedKind::Cast { from, .. } = &mut node(t, i).kind {
                 *from = i as u32;
             }
         },

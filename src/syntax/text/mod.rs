@@ -227,7 +227,7 @@ impl fmt::Display for TypedProgram {
                 self.line(f, i as u32, &names)?;
             }
         }
-        fetch_line(f, self.fetches.iter().map(|(name, i)| (name.as_deref(), names[*i as usize].as_str())))?;
+        fetch_line(f, self.fetches().iter().map(|(name, i)| (name.as_deref(), names[*i as usize].as_str())))?;
         f.write_str("}\n")
     }
 }

@@ -1,0 +1,94 @@
+//! What inference knows of a program's first nodes, kept with the program so that the next inference continues there.
+//!
+//! Guarantees: what a typed program shares with it (its nodes) is copied before it grows. Does not: type anything; `analysis::infer` does.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use petgraph::graph::NodeIndex;
+
+use crate::base::error::Diagnostic;
+use crate::base::limits::Limits;
+use crate::base::shape::SymDim;
+use crate::base::view::Slice;
+use crate::graph::program::State;
+use crate::graph::typed::{DimCheck, DynDim, NodeId, TypedNode};
+use crate::promotion::Settings;
+
+/// In place of the typed node of a node that is faulty, or uses one that is.
+pub(crate) const FAULTY: NodeId = NodeId::MAX;
+
+/// The distinct shapes met so far.
+#[derive(Debug, Default)]
+pub(crate) struct Shapes {
+    pub(crate) list: Vec<Arc<[SymDim]>>,
+    ids: HashMap<Arc<[SymDim]>, u32>,
+    /// Broadcasts already worked out.
+    pub(crate) pairs: HashMap<(u32, u32), u32>,
+}
+
+impl Shapes {
+    pub(crate) fn id(&mut self, shape: &[SymDim]) -> u32 {
+        if let Some(id) = self.ids.get(shape) {
+            return *id;
+        }
+        let (id, shape): (u32, Arc<[SymDim]>) = (self.list.len() as u32, shape.into());
+        self.list.push(shape.clone());
+        self.ids.insert(shape, id);
+        id
+    }
+}
+
+/// The first nodes of a program, typed.
+#[derive(Debug)]
+pub(crate) struct Inference {
+    pub(crate) settings: Settings,
+    pub(crate) limits: Limits,
+    pub(crate) nodes: Arc<Vec<TypedNode>>,
+    pub(crate) shapes: Shapes,
+    pub(crate) dyn_dims: Vec<DynDim>,
+    pub(crate) named_dims: HashMap<Arc<str>, u32>,
+    /// The symbols of slices of dynamic dims, so that equal slices are one.
+    pub(crate) sliced_dims: HashMap<(SymDim, Slice), u32>,
+    pub(crate) checks: Vec<DimCheck>,
+    pub(crate) checked: HashSet<(SymDim, SymDim)>,
+    /// The placeholders, and their positions by name.
+    pub(crate) feeds: Vec<NodeId>,
+    pub(crate) feed_index: HashMap<Arc<str>, u32>,
+    /// For each node of the program that was visited, its typed node.
+    pub(crate) of_program: Arc<Vec<NodeId>>,
+    /// How many of these are weak placeholders or constants.
+    pub(crate) weak: usize,
+    pub(crate) faults: Vec<Diagnostic>,
+}
+
+impl Inference {
+    pub(crate) fn new(settings: Settings, limits: Limits) -> Inference {
+        Inference {
+            settings,
+            limits,
+            nodes: Arc::default(),
+            shapes: Shapes::default(),
+            dyn_dims: Vec::new(),
+            named_dims: HashMap::new(),
+            sliced_dims: HashMap::new(),
+            checks: Vec::new(),
+            checked: HashSet::new(),
+            feeds: Vec::new(),
+            feed_index: HashMap::new(),
+            of_program: Arc::default(),
+            weak: 0,
+            faults: Vec::new(),
+        }
+    }
+
+    /// Whether the nodes that were visited are as they were: a node may have become weak after it was written.
+    pub(crate) fn holds_for(&self, state: &State) -> bool {
+        self.weak == state.weak.iter().filter(|n| n.index() < self.of_program.len()).count()
+    }
+
+    /// The typed node of a node that was visited; `None` if it is faulty.
+    pub(crate) fn known(&self, node: NodeIndex) -> Option<NodeId> {
+        self.of_program.get(node.index()).copied().filter(|id| *id != FAULTY)
+    }
+}
