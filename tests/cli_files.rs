@@ -1,12 +1,14 @@
 //! The command and its files: archives, shards, outputs that fail or are interrupted, memory.
 
 use std::collections::BTreeMap;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command};
+use std::time::Duration;
 
 use castwise::io::{Compression, Existing, Npz, NpzWriter, SafeTensors, ShardedSafeTensors, ShardedWriter};
 use castwise::{DType, Rules, Tensor};
 
+#[cfg(unix)]
+use crate::command::signals::{DEFAULT_SIGNALS, ended, signal, start};
 use crate::command::{Dir, bf16_tensor, eager, half_tensor};
 
 const MERGE: &str = "0.7*a + 0.3*b";
@@ -252,54 +254,11 @@ fn memory_is_that_of_a_few_tensors() {
     }
 }
 
-/// Restores the default handling of signals that a background shell ignores. A shell can't do that for its own
-/// children.
-#[cfg(target_os = "linux")]
-const DEFAULT_SIGNALS: &str = "exec env --default-signal=INT,TERM,HUP,QUIT,XFSZ";
-#[cfg(all(unix, not(target_os = "linux")))]
-const DEFAULT_SIGNALS: &str = "exec";
-
-/// Starts a merge that would take minutes, and waits until it has created its output.
+/// Starts a merge that would take minutes.
 #[cfg(unix)]
-fn start(dir: &Dir, before: &str) -> Child {
+fn merge(dir: &Dir, before: &str) -> Child {
     sparse(dir, "a.safetensors", &[8 << 20; 4000]);
-    let script = format!("{before} \"$0\" eval 'a ^ 1' -i a=a.safetensors -o b.safetensors");
-    let mut sh = Command::new("sh");
-    sh.args(["-c", &script, env!("CARGO_BIN_EXE_castwise")]).current_dir(&dir.0);
-    let mut child = sh.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let start = Instant::now();
-    while !dir.names().iter().any(|n| n.ends_with(".tmp")) {
-        if let Some(status) = child.try_wait().unwrap() {
-            panic!("it ended: {status}");
-        }
-        if start.elapsed() > Duration::from_secs(60) {
-            child.kill().unwrap();
-            panic!("no output was begun");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child
-}
-
-#[cfg(unix)]
-fn signal(child: &Child, name: &str) {
-    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
-}
-
-/// Waits for a process that was signalled to end.
-#[cfg(unix)]
-fn ended(mut child: Child) -> ExitStatus {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        if start.elapsed() > Duration::from_secs(60) {
-            child.kill().unwrap();
-            panic!("it does not end");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    start(dir, before, &["eval", "a ^ 1", "-i", "a=a.safetensors", "-o", "b.safetensors"])
 }
 
 #[test]
@@ -308,7 +267,7 @@ fn a_signal_leaves_no_temporary_file() {
     use std::os::unix::process::ExitStatusExt;
     for (name, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1), ("-QUIT", 3)] {
         let dir = Dir::new(&format!("signal{name}"));
-        let child = start(&dir, DEFAULT_SIGNALS);
+        let child = merge(&dir, DEFAULT_SIGNALS);
         signal(&child, name);
         assert_eq!(ended(child).signal(), Some(number));
         assert_eq!(dir.names(), ["a.safetensors"], "{name}");
@@ -320,7 +279,7 @@ fn a_signal_leaves_no_temporary_file() {
 fn an_ignored_signal_stays_ignored() {
     use std::os::unix::process::ExitStatusExt;
     let dir = Dir::new("nohup");
-    let child = start(&dir, "trap '' HUP; exec");
+    let child = merge(&dir, "trap '' HUP; exec");
     signal(&child, "-HUP");
     // If the signal were not ignored, it would end the process within this time.
     std::thread::sleep(Duration::from_millis(200));

@@ -1,11 +1,13 @@
 //! Tensors that the command computes in parts: the bits of runs on whole tensors, memory, failures in the middle.
 
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use castwise::io::{Existing, NpyWriter, read_npy};
 use castwise::prelude::*;
 
+#[cfg(unix)]
+use crate::command::signals::{self, DEFAULT_SIGNALS, ended, start};
 use crate::command::{self, Dir};
 
 /// Normally distributed numbers.
@@ -187,25 +189,6 @@ fn an_array_larger_than_the_address_space_is_computed() {
     let sum = castwise::io::SafeTensors::open(dir.0.join("sum.safetensors")).unwrap().load("r").unwrap();
     assert_eq!(sum.item::<i64>().unwrap(), size as i64);
 }
-
-/// Starts a run that writes for minutes, and waits until its output has begun.
-#[cfg(unix)]
-fn start(dir: &Dir, input: &str, output: &str) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_castwise"));
-    command.args(["eval", "x ^ 1", "-i", &format!("x={input}"), "-o", output, "-q"]).current_dir(&dir.0);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let start = Instant::now();
-    while !dir.names().iter().any(|n| n.ends_with(".tmp")) {
-        assert!(
-            child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(60),
-            "no output was begun"
-        );
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    std::thread::sleep(Duration::from_millis(20));
-    child
-}
-
 #[test]
 #[cfg(unix)]
 fn a_stream_that_is_killed_leaves_no_output() {
@@ -217,9 +200,10 @@ fn a_stream_that_is_killed_leaves_no_output() {
     file.set_len(8 + header.len() as u64 + (1 << 36)).unwrap();
     let outputs = [("x.npy", "y.npy"), ("w.safetensors", "y.safetensors"), ("w.safetensors", "y/")];
     for (signal, (input, output)) in ["-INT", "-TERM", "-KILL"].iter().flat_map(|s| outputs.map(|o| (*s, o))) {
-        let mut child = start(&dir, input, output);
-        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
-        assert!(!child.wait().unwrap().success());
+        let child = start(&dir, DEFAULT_SIGNALS, &["eval", "x ^ 1", "-i", &format!("x={input}"), "-o", output, "-q"]);
+        std::thread::sleep(Duration::from_millis(20));
+        signals::signal(&child, signal);
+        assert!(!ended(child).success());
         assert!(!dir.0.join(output).exists(), "{signal} {output}");
         // Nothing can remove its file after it was killed by -KILL.
         let left: Vec<String> = dir.names().into_iter().filter(|n| n.ends_with(".tmp")).collect();

@@ -1,6 +1,9 @@
 //! Shared code of the command's tests: a directory, files in it, and runs of the command.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+#[cfg(unix)]
+pub mod signals;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
