@@ -304,6 +304,10 @@ fn links_of_pages_lead_to_files_and_headings() {
                 link.split_once('#').map_or((&link[..], None), |(file, heading)| (file, Some(heading)));
             let path = if file.is_empty() { page.clone() } else { target(page, file) };
             count += 1;
+            assert!(
+                page != "ARCHITECTURE.md",
+                "{page} links to {link}: a page in another folder of the book includes it"
+            );
             assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(&path).exists(), "{page} links to {link}");
             let to = pages.iter().find(|(name, _)| *name == path);
             if let (Some(heading), Some((_, to))) = (heading, to) {
