@@ -205,7 +205,7 @@ If inputs are files of several tensors (.safetensors, .npz, or the .index.json o
 checkpoint), the expression is evaluated for each tensor name, which all these files must have
 (see --missing). A .npy file or one tensor of a file (FILE:MEMBER) is used for every name.
 
-Exit status: 0 success; 1 error in the expression, a file or the data; 2 usage error; 3 refused by --deny or --check.")]
+Exit status: 0 success; 1 error in the expression, a file or the data; 2 usage error; 3 refused by --deny or --check, or --fix found no casts.")]
 pub(crate) struct Eval {
     /// The expression, which uses the names of the inputs: 0.7*a + 0.3*b
     #[arg(value_name = "EXPR", allow_hyphen_values = true, required_unless_present = "map")]

@@ -83,7 +83,7 @@ mod yaml;
 #[command(
     name = "castwise",
     version,
-    after_help = "Exit status: 0 success; 1 error in the expression, a program, a file or the data; 2 usage error; 3 refused by --deny or --check."
+    after_help = "Exit status: 0 success; 1 error in the expression, a program, a file or the data; 2 usage error; 3 refused by --deny or --check, or --fix found no casts."
 )]
 struct Cli {
     #[command(subcommand)]

@@ -81,6 +81,14 @@ impl Told {
         }
     }
 
+    /// What is there if the goal is not reached.
+    fn rest(&self) -> String {
+        match self.goal {
+            Goal::Findings(least) => format!("something that --deny {} refuses", kind(least)),
+            Goal::Tolerance(most) => format!("a relative error beyond {}", number(most)),
+        }
+    }
+
     /// The error if the goal is not reached.
     pub(super) fn refusal(&self) -> String {
         let list: String = self.reasons.iter().map(|r| format!("\n  {r}")).collect();
@@ -90,17 +98,16 @@ impl Told {
     /// The text for standard output.
     pub(super) fn text(&self) -> String {
         if self.same {
-            let text = if self.reached { "nothing to fix: the expression has" } else { "no cast helps to leave" };
-            return format!("{text} {}\n\n{}", self.goal(), self.table());
+            let (text, has) = match self.reached {
+                true => ("nothing to fix", self.goal()),
+                false => ("no cast helps", self.rest()),
+            };
+            return format!("{text}: the expression has {has}\n\n{}", self.table());
         }
         let s = if self.casts.starts_with("1 ") { "s" } else { "" };
-        let did = match (self.reached, s) {
-            (true, s) => format!("leave{s}"),
-            (false, "") => "do not leave".to_string(),
-            _ => "does not leave".to_string(),
-        };
+        let (still, left) = if self.reached { ("", self.goal()) } else { ("still ", self.rest()) };
         let notes: String = self.notes.iter().map(|n| format!("note: {n}\n")).collect();
-        format!("{} {did} {}:\n\n{}\n\n{}{notes}", self.casts, self.goal(), self.new, self.table())
+        format!("{} {still}leave{s} {left}:\n\n{}\n\n{}{notes}", self.casts, self.new, self.table())
     }
 
     fn table(&self) -> String {
