@@ -315,6 +315,9 @@ fn completions_and_manuals_know_every_command() {
         for word in commands.iter().copied().chain(["numeric", "max-shard-size"]) {
             assert!(out.stdout.contains(word), "{shell}: {word}");
         }
+        // Names of files reach the line quoted, and names of values are no commands.
+        assert!(!out.stdout.contains("compgen -f"), "{shell}");
+        assert!(shell != "zsh" || !out.stdout.contains("[:MEMBER]"), "{shell}");
     }
     let page = dir.castwise(&["man"]).ok().stdout;
     for command in commands {

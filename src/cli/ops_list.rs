@@ -3,6 +3,7 @@
 //! Guarantees: the texts are those of `docs/ops.md`. Does not: know any op by name.
 
 use castwise::{Composite, Op, ops_markdown};
+use clap::CommandFactory;
 
 use super::failure::{Failure, print};
 use super::inputs::Input;
@@ -76,6 +77,10 @@ pub(super) fn complete(arguments: &Complete) -> Result<(), Failure> {
     let all = match before.as_str() {
         "ops" | "table" | "--op" => names(),
         "show" => recipes(""),
+        "man" | "help" => {
+            let shown = |c: &&clap::Command| !c.is_hide_set();
+            super::Cli::command().get_subcommands().filter(shown).map(|c| c.get_name().to_string()).collect()
+        }
         _ if word.starts_with('@') => recipes("@"),
         _ => tensors(word),
     };
@@ -83,10 +88,12 @@ pub(super) fn complete(arguments: &Complete) -> Result<(), Failure> {
     print(&fitting.map(|n| report::escape_controls(n) + "\n").collect::<String>())
 }
 
-/// `NAME=FILE:` or `FILE:` with the names of the file's tensors, without those that a shell would not read as they are: bash puts
+/// `NAME=FILE:` or `FILE:`, also behind `--input=`, with the names of the file's tensors, without those that a shell would not read as they are: bash puts
 /// a completion into the line as it is, and files are untrusted.
 fn tensors(word: &str) -> Vec<String> {
-    let (name, file) = word.split_once('=').map_or(("", word), |(_, file)| (&word[..word.len() - file.len()], file));
+    let value = word.strip_prefix("--input=").unwrap_or(word);
+    let file = value.split_once('=').map_or(value, |(_, file)| file);
+    let name = &word[..word.len() - file.len()];
     let Some(colon) = file.rfind(':') else { return Vec::new() };
     let InputSpec::Member(path, _) = located(file.into()) else { return Vec::new() };
     let Ok(input) = Input::open("", &InputSpec::File(path)) else { return Vec::new() };
