@@ -1,6 +1,7 @@
 //! Settings of recipes: a number, a list that is interpolated over the layers of a model, or either by the names of tensors.
 //!
-//! Guarantees: they mean what they mean in mergekit: a list of n values at the place t from 0 to 1 is interpolated in f64; the first filter that a
+//! Guarantees: they mean what they mean in mergekit: a list of n numbers at the place t from 0 to 1 is interpolated in f64,
+//! and of n truth values it is the one at t (n - 1), rounded down; the first filter that a
 //! tensor's name contains counts; numbers are finite. Does not: know parameters.
 
 use super::super::report;
@@ -24,6 +25,10 @@ pub(in crate::cli) enum Setting {
     Word(bool),
     /// Values from the first layer to the last.
     Gradient(Vec<f64>),
+    /// Truth values from the first layer to the last, which are not interpolated.
+    Steps(Vec<bool>),
+    /// A list that has more than numbers, of which a parameter makes `Steps`, a `Gradient` or an error.
+    Mixed(Vec<Setting>),
     /// By parts of names; none is for all names.
     Filters(Vec<(Option<String>, Setting)>),
 }
@@ -56,10 +61,13 @@ impl Setting {
         match &node.value {
             Value::Bool(b) => Ok(Setting::One(Number::Bool(*b))),
             Value::List(list) if (1..=MOST).contains(&list.len()) => {
-                let number = |n: &Node| n.number().ok_or_else(|| wrong(n));
-                list.iter().map(number).collect::<Result<Vec<f64>, _>>().map(Setting::Gradient)
+                if let Some(values) = list.iter().map(Node::number).collect() {
+                    return Ok(Setting::Gradient(values));
+                }
+                let one = |n: &Node| if let Value::List(_) = n.value { Err(wrong(n)) } else { Setting::flat(n) };
+                list.iter().map(one).collect::<Result<_, _>>().map(Setting::Mixed)
             }
-            Value::List(_) => Err((node.line, format!("a list has 1 to {MOST} numbers"))),
+            Value::List(_) => Err((node.line, format!("a list has 1 to {MOST} values"))),
             Value::Text(text) if let Some(truth) = word(text) => Ok(Setting::Word(truth)),
             _ => node.number().map(|n| Setting::One(Number::Real(n))).ok_or_else(|| wrong(node)),
         }
@@ -89,10 +97,19 @@ impl Setting {
     /// This setting for a parameter that is true or false, where 0 and 1 are such values, too.
     pub(in crate::cli) fn truth(self) -> Result<Setting, String> {
         match self {
-            Setting::One(Number::Real(n)) if n == 0.0 || n == 1.0 => Ok(Setting::One(Number::Bool(n == 1.0))),
-            Setting::One(Number::Real(n)) => Err(format!("expected true or false, found {n}")),
-            Setting::Gradient(_) => Err("expected true or false, found a list of numbers".into()),
+            Setting::One(Number::Real(n)) => of_number(n).map(|truth| Setting::One(Number::Bool(truth))),
             Setting::Word(truth) => Ok(Setting::One(Number::Bool(truth))),
+            Setting::Gradient(values) => {
+                values.into_iter().map(of_number).collect::<Result<_, _>>().map(Setting::Steps)
+            }
+            Setting::Mixed(all) => {
+                let one = |s: Setting| match s {
+                    Setting::One(Number::Bool(truth)) | Setting::Word(truth) => Ok(truth),
+                    Setting::One(Number::Real(n)) => of_number(n),
+                    other => Err(format!("expected true or false, found {}", other.text())),
+                };
+                all.into_iter().map(one).collect::<Result<_, _>>().map(Setting::Steps)
+            }
             Setting::Filters(all) => {
                 let one = |(filter, value): (Option<String>, Setting)| Ok((filter, value.truth()?));
                 all.into_iter().map(one).collect::<Result<_, String>>().map(Setting::Filters)
@@ -103,12 +120,22 @@ impl Setting {
 
     /// This setting for a parameter that is a number.
     pub(in crate::cli) fn number(self) -> Result<Setting, String> {
-        let word = |s: &Setting| if let Setting::Word(truth) = s { Some(*truth) } else { None };
-        let found = match &self {
-            Setting::Filters(all) => all.iter().find_map(|(_, s)| word(s)),
-            one => word(one),
-        };
-        found.map_or(Ok(self), |truth| Err(format!("expected a number, found a word for {truth}")))
+        match self {
+            Setting::Word(truth) => Err(format!("expected a number, found a word for {truth}")),
+            Setting::Mixed(all) => {
+                let one = |s: Setting| match s.number()? {
+                    Setting::One(Number::Bool(truth)) => Ok(f64::from(u8::from(truth))),
+                    Setting::One(Number::Real(n)) => Ok(n),
+                    other => Err(format!("expected a number, found {}", other.text())),
+                };
+                all.into_iter().map(one).collect::<Result<_, String>>().map(Setting::Gradient)
+            }
+            Setting::Filters(all) => {
+                let one = |(filter, value): (Option<String>, Setting)| Ok((filter, value.number()?));
+                all.into_iter().map(one).collect::<Result<_, String>>().map(Setting::Filters)
+            }
+            number => Ok(number),
+        }
     }
 
     /// The value for a tensor at a place of the model from 0 to 1; none if no filter matches.
@@ -124,7 +151,10 @@ impl Setting {
         match first {
             Setting::One(n) => Some(*n),
             Setting::Gradient(values) => Some(Number::Real(interpolated(values, place))),
-            Setting::Filters(_) | Setting::Word(_) => None,
+            Setting::Steps(values) => {
+                values.get((place * (values.len().saturating_sub(1)) as f64) as usize).map(|b| Number::Bool(*b))
+            }
+            Setting::Filters(_) | Setting::Word(_) | Setting::Mixed(_) => None,
         }
     }
 
@@ -139,18 +169,27 @@ impl Setting {
         match self {
             Setting::One(Number::Bool(b)) | Setting::Word(b) => b.to_string(),
             Setting::One(Number::Real(n)) => n.to_string(),
-            Setting::Gradient(values) => {
-                format!("[{}]", values.iter().map(|v| v.to_string()).collect::<Vec<_>>().join(", "))
-            }
+            Setting::Gradient(values) => listed(values.iter().map(f64::to_string)),
+            Setting::Steps(values) => listed(values.iter().map(bool::to_string)),
+            Setting::Mixed(values) => listed(values.iter().map(Setting::text)),
             Setting::Filters(all) => {
                 let one = |(filter, value): &(Option<String>, Setting)| match filter {
                     Some(f) => format!("{{filter: {}, value: {}}}", serde_json::Value::from(f.as_str()), value.text()),
                     None => format!("{{value: {}}}", value.text()),
                 };
-                format!("[{}]", all.iter().map(one).collect::<Vec<_>>().join(", "))
+                listed(all.iter().map(one))
             }
         }
     }
+}
+
+fn listed(all: impl Iterator<Item = String>) -> String {
+    format!("[{}]", all.collect::<Vec<_>>().join(", "))
+}
+
+/// The truth value that a number stands for.
+fn of_number(n: f64) -> Result<bool, String> {
+    if n == 0.0 || n == 1.0 { Ok(n == 1.0) } else { Err(format!("expected true or false, found {n}")) }
 }
 
 /// What a text says that mergekit takes for true or false, in quotes or, as YAML 1.1 has it, without.

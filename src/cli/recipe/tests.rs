@@ -39,7 +39,6 @@ fn settings_mean_what_they_mean_in_mergekit() {
         "'010'",
         "'1_0'",
         "'0x1'",
-        "[yes, 1]",
         ".inf",
         "[]",
         "[a]",
@@ -50,6 +49,39 @@ fn settings_mean_what_they_mean_in_mergekit() {
         "",
         "a: b: c",
     ] {
+        assert!(Setting::read(text).is_err(), "{text}");
+    }
+}
+
+/// As `evaluate_setting` of mergekit 0.1.5 has them for five layers.
+#[test]
+fn lists_of_truth_values_have_steps() {
+    let places = [0.0, 0.25, 0.5, 0.75, 1.0];
+    for (text, expected) in [
+        ("[true, false]", [true, true, true, true, false]),
+        ("[true, false, true]", [true, true, false, false, true]),
+        ("[1, 0]", [true, true, true, true, false]),
+        ("['no', 'yes']", [false, false, false, false, true]),
+        ("[true, 0, \"off\"]", [true, true, false, false, false]),
+        ("[\"0\", true]", [false, false, false, false, true]),
+        ("{filter: x, value: [false, true]}", [false, false, false, false, true]),
+    ] {
+        let steps = Setting::read(text).unwrap().truth().unwrap();
+        let all = places.map(|place| steps.resolve("x", place));
+        assert_eq!(all, expected.map(|truth| Some(Number::Bool(truth))), "{text}");
+        assert_eq!(Setting::read(&steps.text()).unwrap().truth().unwrap(), steps, "{text}");
+    }
+    // For a number, true is 1, and the list is interpolated.
+    let mixed = Setting::read("[true, 0.5]").unwrap().number().unwrap();
+    let all = places.map(|place| mixed.resolve("x", place));
+    assert_eq!(all, [1.0, 0.875, 0.75, 0.625, 0.5].map(|n| Some(Number::Real(n))));
+    for text in ["[true, 0.5]", "[true, 2]"] {
+        assert!(Setting::read(text).unwrap().truth().is_err(), "{text}");
+    }
+    for text in ["['yes', 0.5]", "[{value: [true, 'no']}]"] {
+        assert!(Setting::read(text).unwrap().number().is_err(), "{text}");
+    }
+    for text in ["[true, maybe]", "[true, [1]]", "[true, {value: true}]"] {
         assert!(Setting::read(text).is_err(), "{text}");
     }
 }
