@@ -145,7 +145,8 @@ fn what_needs_whole_tensors_is_refused_with_its_size() {
             out.stderr.contains(why) && out.stderr.contains("needs ") && out.stderr.contains("--memory 1.00 MiB");
         assert!(said, "{expression}: {}", out.stderr);
         assert!(!dir.0.join("no.npy").exists());
-        assert_eq!(eval(&dir, expression, "100MB", "yes.npy").code, Some(0), "{expression}");
+        let out = eval(&dir, expression, "100MB", "yes.npy");
+        assert_eq!(out.code, Some(0), "{expression}: {}", out.stderr);
     }
     let out = eval(&dir, "r = x * 2", "1MiB", "no.npz");
     assert!(out.stderr.contains("only .npy and .safetensors files are written in parts"), "{}", out.stderr);

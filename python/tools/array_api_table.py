@@ -30,7 +30,7 @@ NOTES = {
 
 #: Attributes and operators of arrays that are not as they are in the standard.
 ARRAYS = [
-    ("`x[index]`", "yes", "integers, slices with any step, `None`, `...`; no arrays: `xp.take_along_dim` indexes by values"),
+    ("`x[index]`", "yes", "integers, slices with any step, `None`, `...`; no arrays: `xp.take` and `xp.take_along_axis` index by values"),
     ("`x[index] = v`", "no", "arrays do not change, so that they may share memory"),
     ("`x += y`", "yes", "makes a new array"),
     ("`x @ y`", "no", "castwise has no products of matrices"),

@@ -12,7 +12,6 @@ from .._core import Array
 
 #: Functions of the standard that are not here, and why.
 REFUSED = {
-    **dict.fromkeys(("take", "take_along_axis"), "indexing by values is `xp.take_along_dim`, whose index has the dims of `x`"),
     "searchsorted": "castwise has no search in sorted values",
     **dict.fromkeys(
         ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"), "the shape of the result depends on values"

@@ -1,4 +1,4 @@
-"""Views, and arrays that are joined and repeated."""
+"""Views, and arrays that are joined, repeated and taken apart by an index."""
 
 from __future__ import annotations
 
@@ -171,6 +171,42 @@ class Shapes(Dtypes):
         axis, shape, times = axis_of(axis, x.ndim), list(x.shape), count_of(repeats, "the number of repeats")
         wide = x.unsqueeze(axis + 1).expand(*shape[: axis + 1], times, *shape[axis + 1 :])
         return wide.reshape(*shape[:axis], shape[axis] * times, *shape[axis + 1 :])
+
+    def take(self, x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
+        """The parts of an array along a dim at integer indices, whose dims stand in the place of that dim.
+
+        Negative indices count from the end; one outside of the dim is an error. An array of one dim needs no axis.
+
+        >>> xp = castwise.xp("numpy")
+        >>> xp.take(xp.asarray([1.5, 2.5, 3.5]), xp.asarray([2, 0]))
+        castwise.Array([3.5 1.5], f64, rules='numpy')
+        """
+        self._own(x, indices, name="take")
+        if axis is None and x.ndim != 1:
+            raise ValueError(f"take needs an axis for an array of {x.ndim} dims")
+        at = axis_of(0 if axis is None else axis, x.ndim)
+        along = indices.reshape(*(-1 if i == at else 1 for i in range(x.ndim)))
+        taken: Array = _core.op("take_along_dim")(x, along, at)
+        return taken.reshape(*x.shape[:at], *indices.shape, *x.shape[at + 1 :])
+
+    def take_along_axis(self, x: Array, indices: Array, /, *, axis: int = -1) -> Array:
+        """The elements of an array at integer indices along a dim; the other dims of both broadcast.
+
+        Negative indices count from the end; one outside of the dim is an error.
+
+        >>> xp = castwise.xp("numpy")
+        >>> x = xp.asarray([[3, 1, 2], [5, 6, 4]])
+        >>> xp.take_along_axis(x, xp.argsort(x)[:, :1])
+        castwise.Array([[1] [4]], i64, rules='numpy')
+        """
+        self._own(x, indices, name="take_along_axis")
+        if x.ndim != indices.ndim:
+            raise ValueError(f"take_along_axis takes an index of {x.ndim} dims, as its array has, not of {indices.ndim}")
+        at = axis_of(axis, x.ndim)
+        others = self.broadcast_shapes(*((*a.shape[:at], 1, *a.shape[at + 1 :]) for a in (x, indices)))
+        wide = x.expand(*others[:at], x.shape[at], *others[at + 1 :])
+        taken: Array = _core.op("take_along_dim")(wide, indices, at)
+        return taken
 
     def tile(self, x: Array, repetitions: Any, /) -> Array:
         """An array repeated as a whole, along each dim.
