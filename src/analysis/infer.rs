@@ -84,7 +84,8 @@ pub(crate) fn outcomes(program: &Program, settings: Settings) -> Vec<Option<Resu
 }
 
 impl Program {
-    /// Types the program: dtypes, shapes, explicit casts. Errors: [`Error::Invalid`] with every mistake in it.
+    /// Types the program: dtypes, shapes, explicit casts. What was typed before is kept, so that typing a program after each of its ops
+    /// takes no longer than typing it at its end. Errors: [`Error::Invalid`] with every mistake in it.
     pub fn infer(&self) -> Result<TypedProgram> {
         infer(self)
     }
@@ -107,9 +108,7 @@ struct Operands {
 impl Inference {
     /// Types the nodes that are not typed yet.
     fn advance(&mut self, state: &State) {
-        let known = self.of_program.len();
-        Arc::make_mut(&mut self.of_program).reserve(state.nodes.node_count() - known);
-        for node in state.nodes.node_indices().skip(known) {
+        for node in state.nodes.node_indices().skip(self.of_program.len()) {
             self.next(state, node);
         }
         self.weak = state.weak.len();

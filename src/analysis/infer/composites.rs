@@ -48,7 +48,7 @@ impl Inference {
         let pairs = operands.seen.iter().zip(&operands.nodes);
         let given: Vec<In> = pairs.map(|(seen, node)| input(seen, *node)).collect();
         let rules = self.settings.rules.set().composites();
-        let mut w = Writer { pass: self, of: c, rules, location };
+        let mut w = Writer { inference: self, of: c, rules, location };
         let In::Node(x) = given[0] else {
             return Err(w.refuse(DiagnosticKind::ArgNotTensor, "the first operand is a number"));
         };
@@ -90,7 +90,7 @@ fn input(seen: &OperandType, node: Option<NodeId>) -> In {
 
 /// Writes the rows of one composite.
 struct Writer<'a> {
-    pass: &'a mut Inference,
+    inference: &'a mut Inference,
     of: &'a Composite,
     rules: Composites,
     location: &'a SourceLocation,
@@ -106,23 +106,23 @@ impl Writer<'_> {
     }
 
     fn dtype(&self, n: NodeId) -> DType {
-        self.pass.nodes[n as usize].dtype
+        self.inference.nodes[n as usize].dtype
     }
 
     fn rank(&self, n: NodeId) -> usize {
-        self.pass.shape(n).len()
+        self.inference.shape(n).len()
     }
 
     /// An operand with dtype and shape, for messages: `i32[3, 4]`.
     fn shown(&self, n: NodeId) -> String {
-        self.pass.typed_name(n)
+        self.inference.typed_name(n)
     }
 
     fn seen(&self, of: In) -> OperandType {
         match of {
             In::Number(s) => OperandType::Scalar(s),
             In::Node(n) => {
-                let node = &self.pass.nodes[n as usize];
+                let node = &self.inference.nodes[n as usize];
                 OperandType::Tensor { dtype: node.dtype, zero_dim: self.rank(n) == 0, weak: node.weak }
             }
         }
@@ -139,7 +139,7 @@ impl Writer<'_> {
             seen: operands.iter().map(|o| self.seen(*o)).collect(),
             nodes: operands.iter().map(|o| if let In::Node(n) = o { Some(*n) } else { None }).collect(),
         };
-        let made = self.pass.apply(op, &attrs, all, self.location);
+        let made = self.inference.apply(op, &attrs, all, self.location);
         made.map_err(|d| self.named(d))
     }
 
@@ -166,7 +166,7 @@ impl Writer<'_> {
 
     /// A number in a dtype.
     fn number(&mut self, value: f64, dtype: DType) -> Made {
-        self.pass.scalar(Scalar::Float(value), dtype, self.location)
+        self.inference.scalar(Scalar::Float(value), dtype, self.location)
     }
 
     /// A reduction along the composite's dims, which stay if `keep`.
@@ -192,12 +192,12 @@ impl Writer<'_> {
         };
         let seen = [self.seen(x.into()), self.seen(y)];
         let found = signature(
-            &self.pass.settings,
+            &self.inference.settings,
             Op::Where,
             &[OperandType::dim(DType::Bool), seen[0], seen[1]],
             &Attrs::default(),
         )?;
-        self.pass.scalar(s, found.compute, self.location)
+        self.inference.scalar(s, found.compute, self.location)
     }
 
     fn takes(&self, x: NodeId, set: DTypeSet) -> Made<()> {
@@ -215,7 +215,7 @@ impl Writer<'_> {
             return Err(self.refuse(DiagnosticKind::BoolArithmetic, "bool has no arithmetic").help("cast it"));
         }
         if self.rules.integers && dtype.is_integral() {
-            let found = signature(&self.pass.settings, Op::Exp, &[self.seen(x.into())], &Attrs::default())?;
+            let found = signature(&self.inference.settings, Op::Exp, &[self.seen(x.into())], &Attrs::default())?;
             return self.cast(x, found.compute);
         }
         let floats = DTypeSet::category(Category::Float);
@@ -285,18 +285,18 @@ impl Writer<'_> {
                 .refuse(DiagnosticKind::DTypeMismatch, &message)
                 .help(format!("cast it to {}", self.dtype(x))));
         }
-        let shape = self.pass.shape(x).clone();
+        let shape = self.inference.shape(x).clone();
         let wanted = &shape[shape.len() - dims..];
-        let given = self.pass.shape(w).clone();
+        let given = self.inference.shape(w).clone();
         let differs = |(a, b): (&SymDim, &SymDim)| matches!((a, b), (SymDim::Fixed(m), SymDim::Fixed(n)) if m != n);
         if given.len() != dims || given.iter().zip(wanted).any(differs) {
             let message = format!("{} beside {}: it has the shape {}", self.shown(w), self.shown(x), dims_text(wanted));
             return Err(self.refuse(DiagnosticKind::Broadcast, &message));
         }
         for (axis, pair) in given.iter().cloned().zip(wanted.iter().cloned()).enumerate() {
-            if pair.0 != pair.1 && self.pass.checked.insert(pair.clone()) {
+            if pair.0 != pair.1 && self.inference.checked.insert(pair.clone()) {
                 let (op, location) = (self.of.name(), self.location.clone());
-                self.pass.checks.push(DimCheck { dims: pair, op, axis, into: false, location });
+                self.inference.checks.push(DimCheck { dims: pair, op, axis, into: false, location });
             }
         }
         self.cast(w, wide).map(In::Node)
@@ -386,7 +386,7 @@ impl Writer<'_> {
     /// The dtype that two values promote to.
     fn common(&mut self, x: NodeId, y: NodeId) -> Made<DType> {
         let seen = [self.seen(x.into()), self.seen(y.into())];
-        let found = signature(&self.pass.settings, Op::PromoteWith, &seen, &Attrs::default());
+        let found = signature(&self.inference.settings, Op::PromoteWith, &seen, &Attrs::default());
         Ok(found.map_err(|d| self.named(d))?.result)
     }
 
@@ -459,7 +459,7 @@ impl Writer<'_> {
             }
             // The dtype of quotients: f64 of NumPy, the default one of others.
             let seen = [w.seen(v.into()); 2];
-            let to = signature(&w.pass.settings, Op::Div, &seen, &Attrs::default())?.compute;
+            let to = signature(&w.inference.settings, Op::Div, &seen, &Attrs::default())?.compute;
             w.cast(v, to)
         };
         let other = if of_y { wide(self, y)? } else { y };

@@ -13,7 +13,7 @@ impl Inference {
     pub(super) fn view(&mut self, view: &View, from: NodeId, location: &SourceLocation) -> Result<NodeId, Diagnostic> {
         let (n, dims) = (&self.nodes[from as usize], self.shape(from).clone());
         let (dtype, weak, limits) = (n.dtype, n.weak, self.limits);
-        let mut unknown = Symbols { pass: self, op: view.name(), location };
+        let mut unknown = Symbols { inference: self, op: view.name(), location };
         let shape = view.shape(dtype, &dims, &limits, &mut unknown)?;
         let shape = self.shapes.id(&shape);
         let id = self.push(TypedKind::View { from, view: Some(view.clone()) }, dtype, shape, location);
@@ -23,25 +23,31 @@ impl Inference {
 
 /// Makes the symbols and checks that a view of dynamic dims needs.
 struct Symbols<'a> {
-    pass: &'a mut Inference,
+    inference: &'a mut Inference,
     op: &'static str,
     location: &'a SourceLocation,
 }
 
 impl Unknown for Symbols<'_> {
     fn sliced(&mut self, of: &SymDim, slice: Slice) -> SymDim {
-        let fresh = self.pass.dyn_dims.len() as u32;
-        let symbol = *self.pass.sliced_dims.entry((of.clone(), slice)).or_insert(fresh);
+        let fresh = self.inference.dyn_dims.len() as u32;
+        let symbol = *self.inference.sliced_dims.entry((of.clone(), slice)).or_insert(fresh);
         if symbol == fresh {
-            self.pass.dyn_dims.push(DynDim::Sliced { of: of.clone(), slice });
+            self.inference.dyn_dims.push(DynDim::Sliced { of: of.clone(), slice });
         }
         SymDim::symbol(symbol)
     }
 
     fn expanded(&mut self, axis: usize, of: &SymDim, extent: usize) {
         let dims = (of.clone(), SymDim::Fixed(extent));
-        if self.pass.checked.insert(dims.clone()) {
-            self.pass.checks.push(DimCheck { dims, op: self.op, axis, into: false, location: self.location.clone() });
+        if self.inference.checked.insert(dims.clone()) {
+            self.inference.checks.push(DimCheck {
+                dims,
+                op: self.op,
+                axis,
+                into: false,
+                location: self.location.clone(),
+            });
         }
     }
 }

@@ -13,7 +13,7 @@ impl Writer<'_> {
     pub(super) fn take_along_dim(&mut self, x: NodeId, index: In) -> Made {
         let (axis, index) = (self.one_axis(x)?, self.index(x, index)?);
         self.index_fits(x, index, Some(axis))?;
-        let extent = self.pass.shape(index).get(axis).cloned();
+        let extent = self.inference.shape(index).get(axis).cloned();
         Ok(self.moved(Indexing::Take, x, Some(index), x, (axis, extent)))
     }
 
@@ -36,7 +36,7 @@ impl Writer<'_> {
         if step < 1 {
             return Err(self.refuse(DiagnosticKind::BadParameter, &format!("the step {step} must be at least 1")));
         }
-        let has = self.pass.shape(x).get(axis).cloned();
+        let has = self.inference.shape(x).get(axis).cloned();
         if let (Some(SymDim::Fixed(m)), Some(SymDim::Fixed(n))) = (has, &extent)
             && Indexing::places(start, step, m, *n).is_none()
         {
@@ -87,7 +87,7 @@ impl Writer<'_> {
 
     /// Whether an index has the extents of x or 1, but along this dim.
     fn index_fits(&mut self, x: NodeId, index: NodeId, but: Option<usize>) -> Made<()> {
-        let (of_x, of_index) = (self.pass.shape(x).clone(), self.pass.shape(index).clone());
+        let (of_x, of_index) = (self.inference.shape(x).clone(), self.inference.shape(index).clone());
         for (axis, (d, i)) in of_x.iter().zip(of_index.iter()).enumerate() {
             match (i, d) {
                 _ if Some(axis) == but => {}
@@ -110,7 +110,7 @@ impl Writer<'_> {
             let message = format!("{} like {}: it must have as many dims", self.shown(x), self.shown(like));
             return Err(self.refuse(DiagnosticKind::Broadcast, &message));
         }
-        Ok((like, self.pass.shape(like).get(axis).cloned()))
+        Ok((like, self.inference.shape(like).get(axis).cloned()))
     }
 
     /// The node, whose dim has this extent.
@@ -123,12 +123,12 @@ impl Writer<'_> {
         (axis, extent): (usize, Option<SymDim>),
     ) -> NodeId {
         let (dtype, weak, mut shape) =
-            (self.dtype(from), self.pass.nodes[from as usize].weak, self.pass.shape(from).to_vec());
+            (self.dtype(from), self.inference.nodes[from as usize].weak, self.inference.shape(from).to_vec());
         if let (Some(dim), Some(extent)) = (shape.get_mut(axis), extent) {
             *dim = extent;
         }
-        let shape = self.pass.shapes.id(&shape);
-        let id = self.pass.push(TypedKind::Indexed { how, from, index, like, axis }, dtype, shape, self.location);
-        self.pass.weak(id, weak)
+        let shape = self.inference.shapes.id(&shape);
+        let id = self.inference.push(TypedKind::Indexed { how, from, index, like, axis }, dtype, shape, self.location);
+        self.inference.weak(id, weak)
     }
 }

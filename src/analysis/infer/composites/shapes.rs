@@ -35,21 +35,22 @@ impl Writer<'_> {
     /// Notes that the first dim must be 1 or the second, once they are known.
     pub(super) fn must_broadcast(&mut self, axis: usize, dims: (SymDim, SymDim)) {
         let (op, location) = (self.of.name(), self.location.clone());
-        self.pass.checks.push(DimCheck { dims, op, axis, into: true, location });
+        self.inference.checks.push(DimCheck { dims, op, axis, into: true, location });
     }
 
     fn viewed(&mut self, from: NodeId, view: Option<View>, dims: &[SymDim]) -> NodeId {
-        let (dtype, weak, shape) = (self.dtype(from), self.pass.nodes[from as usize].weak, self.pass.shapes.id(dims));
-        if self.pass.nodes[from as usize].shape == shape {
+        let (dtype, weak, shape) =
+            (self.dtype(from), self.inference.nodes[from as usize].weak, self.inference.shapes.id(dims));
+        if self.inference.nodes[from as usize].shape == shape {
             return from;
         }
-        let id = self.pass.push(TypedKind::View { from, view }, dtype, shape, self.location);
-        self.pass.weak(id, weak)
+        let id = self.inference.push(TypedKind::View { from, view }, dtype, shape, self.location);
+        self.inference.weak(id, weak)
     }
 
     pub(super) fn expand_like(&mut self, x: NodeId, like: In) -> Made {
         let like = self.like(like)?;
-        let (from, to) = (self.pass.shape(x).clone(), self.pass.shape(like).clone());
+        let (from, to) = (self.inference.shape(x).clone(), self.inference.shape(like).clone());
         let refused = |w: &Self| {
             let message = format!("{} does not broadcast to {}", w.shown(x), dims_text(&to));
             w.refuse(DiagnosticKind::Broadcast, &message)
@@ -75,7 +76,7 @@ impl Writer<'_> {
 
     pub(super) fn sum_to(&mut self, x: NodeId, like: In) -> Made {
         let like = self.like(like)?;
-        let (from, to) = (self.pass.shape(x).clone(), self.pass.shape(like).clone());
+        let (from, to) = (self.inference.shape(x).clone(), self.inference.shape(like).clone());
         let refused = |w: &Self| {
             let message = format!("{} is no broadcast of {}", w.shown(x), dims_text(&to));
             w.refuse(DiagnosticKind::Broadcast, &message)
@@ -92,8 +93,8 @@ impl Writer<'_> {
                 (d, l) if !matches!((d, l), (SymDim::Fixed(_), SymDim::Fixed(_))) => {
                     self.must_broadcast(front + axis, (l.clone(), d.clone()));
                     split[at as usize] = l.clone();
-                    let rest = self.pass.dyn_dims.len() as u32;
-                    self.pass.dyn_dims.push(DynDim::Quotient { of: d.clone(), by: l.clone() });
+                    let rest = self.inference.dyn_dims.len() as u32;
+                    self.inference.dyn_dims.push(DynDim::Quotient { of: d.clone(), by: l.clone() });
                     split.push(SymDim::symbol(rest));
                     summed.push(at + 1);
                     in_place = false;
@@ -122,16 +123,16 @@ impl Writer<'_> {
 
     /// The number of elements along dims: i64.
     pub(super) fn count(&mut self, x: NodeId) -> Made {
-        let dims = self.pass.shape(x).clone();
+        let dims = self.inference.shape(x).clone();
         let axes = axes(self.of.dims.as_deref(), dims.len()).map_err(|m| self.refuse(DiagnosticKind::Axis, &m))?;
         let fixed = axes.iter().map(|a| if let SymDim::Fixed(n) = dims[*a] { i64::try_from(n).ok() } else { None });
         let known = fixed.into_iter().try_fold(1i64, |n, d| n.checked_mul(d?));
         if let Some(n) = known {
-            return self.pass.scalar(Scalar::Int(n.into()), DType::I64, self.location);
+            return self.inference.scalar(Scalar::Int(n.into()), DType::I64, self.location);
         }
-        let (whole, shape) = (self.pass.nodes[x as usize].shape, self.pass.shapes.id(&[]));
+        let (whole, shape) = (self.inference.nodes[x as usize].shape, self.inference.shapes.id(&[]));
         let kind = TypedKind::Extent { shape: whole, axes: axes.into() };
-        let n = self.pass.push(kind, DType::F64, shape, self.location);
+        let n = self.inference.push(kind, DType::F64, shape, self.location);
         self.cast(n, DType::I64)
     }
 
@@ -141,7 +142,7 @@ impl Writer<'_> {
         let value = self.of.value(0, 0.0);
         let start = Scalar::Float(value);
         let g = Generator::Arange { start, step: Scalar::Float(0.0), dim: None, dtype: Some(DType::F64) };
-        let made = self.pass.generate(g, x, self.location).map_err(|d| self.named(d))?;
+        let made = self.inference.generate(g, x, self.location).map_err(|d| self.named(d))?;
         self.cast(made, dtype)
     }
 
