@@ -101,7 +101,7 @@ fn configurations_are_refused_with_their_line() {
             linear(&two, "parameters:\n  normalize: [{filter: w, value: 3}, {value: true}]\n"),
             "expected true or false, found 3",
         ),
-        (linear(&two, "parameters: {normalize: [0, 1]}\n"), "expected true or false, found a list"),
+        (linear(&two, "parameters: {normalize: [0, 2]}\n"), ":7: `normalize`: expected true or false, found 2"),
         (linear(&two, "parameters: {normalize: '2'}\n"), ":7: `normalize`: expected true or false, found 2"),
         (
             linear(&(model("a", "weight: 1") + &model("base", "weight: 'yes'")), ""),

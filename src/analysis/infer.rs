@@ -19,7 +19,6 @@ use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
 use crate::base::shape::{Dim, Dims, Mismatch, SymDim, at_axis, broadcast, check_within, dims_text};
 use crate::base::trace::{record, span};
-use crate::graph::inference::{FAULTY, Inference};
 use crate::graph::program::{Input, Kind, Program, State};
 use crate::graph::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::graph::var::Var;
@@ -29,6 +28,8 @@ use crate::promotion::operand::{OperandType, category_of};
 use crate::promotion::{Reason, Settings, generated, reason, scalar_operand, signature};
 use crate::tensor::Tensor;
 
+use known::{FAULTY, Inference};
+
 /// Types a program. Errors: [`Error::Invalid`] with every mistake in it.
 pub fn infer(program: &Program) -> Result<TypedProgram> {
     let _standard = FloatMode::standard();
@@ -36,7 +37,8 @@ pub fn infer(program: &Program) -> Result<TypedProgram> {
     let before = program.shared.take_inference();
     let state = program.shared.read();
     span!(DEBUG, span = "infer" { nodes: state.nodes.node_count() } + typed_nodes);
-    let mut inference = before.filter(|i| i.holds_for(&state)).unwrap_or_else(|| Box::new(begun(program)));
+    let before = before.and_then(|kept| kept.downcast::<Inference>().ok()).filter(|i| i.holds_for(&state));
+    let mut inference = before.unwrap_or_else(|| Box::new(begun(program)));
     inference.advance(&state);
     record!(span, typed_nodes: inference.nodes.len());
     if !inference.faults.is_empty() {
@@ -503,6 +505,7 @@ impl TypedProgram {
 }
 
 mod composites;
+mod known;
 mod lines;
 mod reductions;
 mod views;

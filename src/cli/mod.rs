@@ -162,7 +162,7 @@ pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             Err(failure) => Err(failure),
         },
         Command::Ops(arguments) => ops_list::run(&arguments),
-        Command::Complete(arguments) => ops_list::complete(&arguments),
+        Command::Complete(arguments) => ops_list::complete(&arguments, &Cli::command()),
         Command::Merge(arguments) => merge::run(*arguments),
         Command::Recipes(arguments) => recipes_list::run(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments, Cli::command()),

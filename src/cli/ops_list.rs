@@ -3,7 +3,6 @@
 //! Guarantees: the texts are those of `docs/ops.md`. Does not: know any op by name.
 
 use castwise::{Composite, Op, ops_markdown};
-use clap::CommandFactory;
 
 use super::failure::{Failure, print};
 use super::inputs::Input;
@@ -71,7 +70,7 @@ fn names() -> Vec<String> {
 }
 
 /// Prints the names that a word can become.
-pub(super) fn complete(arguments: &Complete) -> Result<(), Failure> {
+pub(super) fn complete(arguments: &Complete, root: &clap::Command) -> Result<(), Failure> {
     let Complete { before, word } = arguments;
     let recipes = |sign: &str| recipe::ALL.iter().map(|(n, _)| format!("{sign}{n}")).collect::<Vec<_>>();
     let all = match before.as_str() {
@@ -79,7 +78,7 @@ pub(super) fn complete(arguments: &Complete) -> Result<(), Failure> {
         "show" => recipes(""),
         "man" | "help" => {
             let shown = |c: &&clap::Command| !c.is_hide_set();
-            super::Cli::command().get_subcommands().filter(shown).map(|c| c.get_name().to_string()).collect()
+            root.get_subcommands().filter(shown).map(|c| c.get_name().to_string()).collect()
         }
         _ if word.starts_with('@') => recipes("@"),
         _ => tensors(word),

@@ -4,7 +4,6 @@
 
 pub(crate) mod composites;
 pub(crate) mod generators;
-pub(crate) mod inference;
 mod label;
 pub(crate) mod losses;
 mod mode;

@@ -5,6 +5,7 @@
 //! twice) is remembered with the caller's line and reported by `check`, `infer` and `run`; `Program` and its handles
 //! are `Send + Sync`. Does not: decide dtypes; `infer` does.
 
+use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +24,6 @@ use crate::base::location::here;
 use crate::base::scalar::Scalar;
 use crate::base::shape::{Dim, Dims, check_within};
 use crate::base::view::View;
-use crate::graph::inference::Inference;
 use crate::graph::var::Var;
 use crate::ops::{Attrs, MAX_OPERANDS, Op};
 use crate::promotion::{Rules, Settings};
@@ -136,8 +136,8 @@ pub(crate) struct Shared {
     state: Mutex<Arc<State>>,
     /// The number of nodes.
     len: AtomicUsize,
-    /// What the last inference found, if nobody is inferring.
-    inference: Mutex<Option<Box<Inference>>>,
+    /// What the last inference keeps for the next one, whose type it alone knows; none while a program is typed.
+    inference: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Shared {
@@ -161,14 +161,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the last inference found, to continue from; it is gone then.
-    pub(crate) fn take_inference(&self) -> Option<Box<Inference>> {
+    /// What the last inference kept; it is gone then.
+    pub(crate) fn take_inference(&self) -> Option<Box<dyn Any + Send>> {
         let _whole = no_fork();
         self.inference.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Keeps what an inference without mistakes found.
-    pub(crate) fn keep_inference(&self, inference: Box<Inference>) {
+    /// Keeps what the next inference can continue from.
+    pub(crate) fn keep_inference(&self, inference: Box<dyn Any + Send>) {
         let _whole = no_fork();
         *self.inference.lock().unwrap_or_else(PoisonError::into_inner) = Some(inference);
     }

@@ -1,6 +1,6 @@
-//! What inference knows of a program's first nodes, kept with the program so that the next inference continues there.
+//! What inference knows of a program's first nodes, which the program keeps for the next inference to continue from.
 //!
-//! Guarantees: what a typed program shares with it (its nodes) is copied before it grows. Does not: type anything; `analysis::infer` does.
+//! Guarantees: what a typed program shares with it (its nodes) is copied before it grows. Does not: type anything.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::graph::typed::{DimCheck, DynDim, NodeId, TypedNode};
 use crate::promotion::Settings;
 
 /// In place of the typed node of a node that is faulty, or uses one that is.
-pub(crate) const FAULTY: NodeId = NodeId::MAX;
+pub(super) const FAULTY: NodeId = NodeId::MAX;
 
 /// The distinct shapes met so far.
 #[derive(Debug, Default)]
-pub(crate) struct Shapes {
-    pub(crate) list: Vec<Arc<[SymDim]>>,
+pub(super) struct Shapes {
+    pub(super) list: Vec<Arc<[SymDim]>>,
     ids: HashMap<Arc<[SymDim]>, u32>,
     /// Broadcasts already worked out.
-    pub(crate) pairs: HashMap<(u32, u32), u32>,
+    pub(super) pairs: HashMap<(u32, u32), u32>,
 }
 
 impl Shapes {
-    pub(crate) fn id(&mut self, shape: &[SymDim]) -> u32 {
+    pub(super) fn id(&mut self, shape: &[SymDim]) -> u32 {
         if let Some(id) = self.ids.get(shape) {
             return *id;
         }
@@ -41,29 +41,29 @@ impl Shapes {
 
 /// The first nodes of a program, typed.
 #[derive(Debug)]
-pub(crate) struct Inference {
-    pub(crate) settings: Settings,
-    pub(crate) limits: Limits,
-    pub(crate) nodes: Arc<Vec<TypedNode>>,
-    pub(crate) shapes: Shapes,
-    pub(crate) dyn_dims: Vec<DynDim>,
-    pub(crate) named_dims: HashMap<Arc<str>, u32>,
+pub(super) struct Inference {
+    pub(super) settings: Settings,
+    pub(super) limits: Limits,
+    pub(super) nodes: Arc<Vec<TypedNode>>,
+    pub(super) shapes: Shapes,
+    pub(super) dyn_dims: Vec<DynDim>,
+    pub(super) named_dims: HashMap<Arc<str>, u32>,
     /// The symbols of slices of dynamic dims, so that equal slices are one.
-    pub(crate) sliced_dims: HashMap<(SymDim, Slice), u32>,
-    pub(crate) checks: Vec<DimCheck>,
-    pub(crate) checked: HashSet<(SymDim, SymDim)>,
+    pub(super) sliced_dims: HashMap<(SymDim, Slice), u32>,
+    pub(super) checks: Vec<DimCheck>,
+    pub(super) checked: HashSet<(SymDim, SymDim)>,
     /// The placeholders, and their positions by name.
-    pub(crate) feeds: Vec<NodeId>,
-    pub(crate) feed_index: HashMap<Arc<str>, u32>,
+    pub(super) feeds: Vec<NodeId>,
+    pub(super) feed_index: HashMap<Arc<str>, u32>,
     /// For each node of the program that was visited, its typed node.
-    pub(crate) of_program: Arc<Vec<NodeId>>,
+    pub(super) of_program: Arc<Vec<NodeId>>,
     /// How many of these are weak placeholders or constants.
-    pub(crate) weak: usize,
-    pub(crate) faults: Vec<Diagnostic>,
+    pub(super) weak: usize,
+    pub(super) faults: Vec<Diagnostic>,
 }
 
 impl Inference {
-    pub(crate) fn new(settings: Settings, limits: Limits) -> Inference {
+    pub(super) fn new(settings: Settings, limits: Limits) -> Inference {
         Inference {
             settings,
             limits,
@@ -83,12 +83,12 @@ impl Inference {
     }
 
     /// Whether the nodes that were visited are as they were: a node may have become weak after it was written.
-    pub(crate) fn holds_for(&self, state: &State) -> bool {
+    pub(super) fn holds_for(&self, state: &State) -> bool {
         self.weak == state.weak.iter().filter(|n| n.index() < self.of_program.len()).count()
     }
 
     /// The typed node of a node that was visited; `None` if it is faulty.
-    pub(crate) fn known(&self, node: NodeIndex) -> Option<NodeId> {
+    pub(super) fn known(&self, node: NodeIndex) -> Option<NodeId> {
         self.of_program.get(node.index()).copied().filter(|id| *id != FAULTY)
     }
 }
