@@ -256,6 +256,8 @@ fn pages_need_nothing_else_and_run_nothing_from_names() {
         assert!(text.contains("layers.0.&lt;/td&gt;&lt;script&gt;alert(\\&#39;{{ROWS}}\\&#39;)"), "{page}");
         assert!(text.contains("default-src 'none'") && !text.contains("://") && !text.contains("src="), "{page}");
         assert!(text.contains("<svg") && text.contains("data-sort=") && text.matches("<tr>").count() == 3, "{page}");
+        // Pictures have no order to sort by.
+        assert!(text.contains("<th scope=\"col\"><button>") && !text.contains("<button>exponents"), "{page}");
     }
 }
 
@@ -274,7 +276,7 @@ fn a_click_sorts_the_rows() {
 const names = () => [...document.querySelectorAll('tbody tr')].map((r) => r.cells[0].textContent).join(' ');
 const seen = [];
 for (const column of [4, 4, 0, 0]) {
-  document.querySelectorAll('th button')[column].click();
+  document.querySelectorAll('th')[column].querySelector('button').click();
   seen.push(names());
 }
 document.title = seen.join('|');

@@ -74,8 +74,13 @@ pub(super) struct Page {
 
 impl Page {
     fn html(&self) -> String {
-        let head: String =
-            self.titles.iter().map(|t| format!("<th scope=\"col\"><button>{}</button></th>", escaped(t))).collect();
+        // Pictures have no order.
+        let drawn = |column: usize| self.rows.first().and_then(|r| r.get(column)).is_some_and(|c| c.svg.is_some());
+        let head = self.titles.iter().map(|t| escaped(t)).enumerate().map(|(column, title)| match drawn(column) {
+            true => format!("<th scope=\"col\">{title}</th>"),
+            false => format!("<th scope=\"col\"><button>{title}</button></th>"),
+        });
+        let head: String = head.collect();
         let row = |r: &Vec<Cell>| format!("<tr>{}</tr>", r.iter().map(Cell::html).collect::<String>());
         let rows: Vec<String> = self.rows.iter().take(MOST_ROWS).map(row).collect();
         let left = self.rows.len().saturating_sub(MOST_ROWS);
