@@ -22,7 +22,7 @@ const CASES: [(&str, &str, usize, usize); 14] = [
     ("prepared", "one call of a prepared chain of 10 ops, 16 elements, into a tensor", 200, 1200),
     ("dispatch", "one call of a cached chain of 10 ops, 16 elements", 200, 1200),
     ("eager", "the same chain op by op", 200, 1200),
-    ("infer", "typing a line of 1,000 ops", 1, 5),
+    ("infer", "writing and typing a line of 1,000 ops", 1, 5),
     ("first", "first line of 10 ops in a process: write, type, plan, compile, run", 0, 1),
     ("10", "each later line of 10 ops, by a new executor", 1, 5),
     ("100", "of 100 ops", 1, 5),
@@ -73,9 +73,10 @@ fn rounds(case: &str, rounds: usize) -> castwise::Result<()> {
             }
         }
         "infer" => {
-            let (p, vars) = four(N);
-            line(&vars, 1000, 0);
-            for _ in 0..rounds {
+            // Each program is another: what was typed once is kept.
+            for seed in 0..rounds {
+                let (p, vars) = four(N);
+                line(&vars, 1000, seed);
                 black_box(p.infer()?);
             }
         }
