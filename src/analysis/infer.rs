@@ -86,8 +86,8 @@ pub(crate) fn outcomes(program: &Program, settings: Settings) -> Vec<Option<Resu
 }
 
 impl Program {
-    /// Types the program: dtypes, shapes, explicit casts. What was typed before is kept, so that typing a program after each of its ops
-    /// takes no longer than typing it at its end. Errors: [`Error::Invalid`] with every mistake in it.
+    /// Types the program: dtypes, shapes, explicit casts. Nodes that were typed by an earlier call are not typed again, so
+    /// a program can be typed after each of its ops. Errors: [`Error::Invalid`] with every mistake in it.
     pub fn infer(&self) -> Result<TypedProgram> {
         infer(self)
     }

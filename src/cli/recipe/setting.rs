@@ -103,17 +103,13 @@ impl Setting {
                 values.into_iter().map(of_number).collect::<Result<_, _>>().map(Setting::Steps)
             }
             Setting::Mixed(all) => {
-                let one = |s: Setting| match s {
-                    Setting::One(Number::Bool(truth)) | Setting::Word(truth) => Ok(truth),
-                    Setting::One(Number::Real(n)) => of_number(n),
+                let one = |s: Setting| match s.truth()? {
+                    Setting::One(Number::Bool(truth)) => Ok(truth),
                     other => Err(format!("expected true or false, found {}", other.text())),
                 };
-                all.into_iter().map(one).collect::<Result<_, _>>().map(Setting::Steps)
+                all.into_iter().map(one).collect::<Result<_, String>>().map(Setting::Steps)
             }
-            Setting::Filters(all) => {
-                let one = |(filter, value): (Option<String>, Setting)| Ok((filter, value.truth()?));
-                all.into_iter().map(one).collect::<Result<_, String>>().map(Setting::Filters)
-            }
+            Setting::Filters(all) => filters(all, Setting::truth),
             truth => Ok(truth),
         }
     }
@@ -130,10 +126,7 @@ impl Setting {
                 };
                 all.into_iter().map(one).collect::<Result<_, String>>().map(Setting::Gradient)
             }
-            Setting::Filters(all) => {
-                let one = |(filter, value): (Option<String>, Setting)| Ok((filter, value.number()?));
-                all.into_iter().map(one).collect::<Result<_, String>>().map(Setting::Filters)
-            }
+            Setting::Filters(all) => filters(all, Setting::number),
             number => Ok(number),
         }
     }
@@ -187,7 +180,15 @@ fn listed(all: impl Iterator<Item = String>) -> String {
     format!("[{}]", all.collect::<Vec<_>>().join(", "))
 }
 
-/// The truth value that a number stands for.
+/// Filters whose values are converted.
+fn filters(
+    all: Vec<(Option<String>, Setting)>,
+    convert: fn(Setting) -> Result<Setting, String>,
+) -> Result<Setting, String> {
+    all.into_iter().map(|(filter, value)| Ok((filter, convert(value)?))).collect::<Result<_, _>>().map(Setting::Filters)
+}
+
+/// 0 and 1 as booleans; any other number is an error.
 fn of_number(n: f64) -> Result<bool, String> {
     if n == 0.0 || n == 1.0 { Ok(n == 1.0) } else { Err(format!("expected true or false, found {n}")) }
 }
