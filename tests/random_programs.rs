@@ -370,8 +370,8 @@ fn a_complex_quotient_of_a_subnormal_number_has_fewer_digits() {
 #[test]
 fn eager_static_and_the_reference_agree_on_random_programs() {
     // Without optimization the evaluators are slow.
-    let programs = setting("CASTWISE_PROGRAMS", if cfg!(debug_assertions) { 4_000 } else { 100_000 });
-    let programs = if levels::is_child() { programs / 10 } else { programs };
+    let programs = setting("CASTWISE_PROGRAMS", if cfg!(debug_assertions) { 4_000 } else { 50_000 });
+    let programs = if levels::is_child() { programs / 5 } else { programs };
     levels::at_every_level("random_programs::eager_static_and_the_reference_agree_on_random_programs", || {
         agree_on(programs)
     });

@@ -21,6 +21,7 @@ use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::ops::derivative::{Application, Build, Item, Rule};
 use crate::ops::{Attrs, Choice, Op, Output};
 
+use super::term::{Term, negated};
 use super::values::{Values, extents};
 
 /// A rule at work.
@@ -59,14 +60,18 @@ impl<'a> Local<'a> {
     }
 
     /// The gradient that the rule gives, in the compute dtype; `None` if it adds nothing.
-    pub(super) fn run(&self, rule: Rule) -> Result<Option<Var>> {
+    pub(super) fn run(&self, rule: Rule) -> Result<Option<Term>> {
         let made = rule(Application::new(self));
         if let Some(e) = self.failed.borrow_mut().take() {
             return Err(e);
         }
-        let Item::Node(i) = made.item else { return Ok(None) };
+        let (i, minus) = match made.item {
+            Item::Node(i) => (i, false),
+            Item::Minus(i) => (i, true),
+            _ => return Ok(None),
+        };
         let (v, dtype) = self.items.borrow()[i].clone();
-        Ok(Some(if dtype == self.compute { v } else { self.cast(&v, self.compute) }))
+        Ok(Some(Term { v: if dtype == self.compute { v } else { self.cast(&v, self.compute) }, minus }))
     }
 
     fn cast(&self, v: &Var, to: DType) -> Var {
@@ -105,6 +110,10 @@ impl<'a> Local<'a> {
     fn get(&self, item: Item) -> (Var, DType) {
         match item {
             Item::Node(i) => self.items.borrow()[i].clone(),
+            Item::Minus(i) => {
+                let (v, dtype) = self.items.borrow()[i].clone();
+                (negated(&v, &self.at), dtype)
+            }
             Item::Number(s) => {
                 let dtype = if matches!(s, Scalar::Complex(..)) { self.math } else { self.math.real() };
                 (self.values.number(s, dtype, &self.g, self.at.clone()), dtype)
@@ -301,6 +310,11 @@ impl Build for Local<'_> {
         };
         if let Some(s) = folded(op, operands) {
             return Item::Number(s);
+        }
+        match (op, operands) {
+            (Op::Neg, [Item::Node(i)]) => return Item::Minus(*i),
+            (Op::Neg, [Item::Minus(i)]) => return Item::Node(*i),
+            _ => {}
         }
         let alone = operands.iter().all(|o| matches!(o, Item::Number(_)));
         let mut dtypes = Vec::new();

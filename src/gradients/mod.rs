@@ -7,6 +7,7 @@
 
 mod local;
 mod pass;
+mod term;
 mod values;
 
 use crate::base::error::Result;

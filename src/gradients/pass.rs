@@ -20,6 +20,7 @@ use crate::ops::derivative::Gradient;
 use crate::ops::{Attrs, Op};
 
 use super::local::Local;
+use super::term::Term;
 use super::values::{Values, extents, placed};
 
 /// A walk.
@@ -29,7 +30,7 @@ pub(super) struct Walk<'a> {
     /// Whether a node depends on a value that gradients are asked for.
     needs: Vec<bool>,
     /// The gradient of each node, as far as it is known.
-    so_far: Vec<Option<Var>>,
+    so_far: Vec<Option<Term>>,
     /// Composites of shapes, by the node that has their value: which, and of what.
     of_shapes: HashMap<NodeId, (Kind, NodeId)>,
 }
@@ -71,6 +72,7 @@ impl<'a> Walk<'a> {
         let mut asked: HashMap<NodeId, Option<Var>> = self.wrt.iter().map(|n| (*n, None)).collect();
         for n in (0..self.so_far.len()).rev() {
             let (id, g) = (n as NodeId, self.so_far[n].take());
+            let g = g.map(|g| g.value(&self.values.typed.nodes[n].location));
             if let (Some(to), Some(g)) = (asked.get_mut(&id), &g) {
                 *to = Some(g.clone());
             }
@@ -124,11 +126,11 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds to the gradient of a node.
-    fn add(&mut self, n: NodeId, g: Var, at: &SourceLocation) {
+    fn add(&mut self, n: NodeId, g: impl Into<Term>, at: &SourceLocation) {
         let to = &mut self.so_far[n as usize];
         *to = Some(match to.take() {
-            Some(before) => Graph::apply(Op::Add, &[before.into(), g.into()], Attrs::default(), at.clone()),
-            None => g,
+            Some(before) => before.plus(g.into(), at).into(),
+            None => g.into(),
         });
     }
 
@@ -150,11 +152,8 @@ impl<'a> Walk<'a> {
                         && self.needs[a as usize]
                         && let Some(g) = self.local(*op, k, n, g)?
                     {
-                        let operand = &typed.nodes[a as usize];
-                        let g = if operand.shape == node.shape { g } else { self.shaped(Kind::SumTo, &g, a, at)? };
-                        let compute =
-                            if let TypedKind::Apply { compute, .. } = node.kind { compute } else { node.dtype };
-                        self.add(a, if operand.dtype == compute { g } else { cast(&g, operand.dtype, at) }, at);
+                        let g = self.summed(n, a, g)?;
+                        self.add(a, g, at);
                     }
                 }
                 Ok(())
@@ -212,7 +211,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The gradient of an operand as its row has it.
-    fn local(&self, op: Op, operand: usize, n: NodeId, g: &Var) -> Result<Option<Var>> {
+    fn local(&self, op: Op, operand: usize, n: NodeId, g: &Var) -> Result<Option<Term>> {
         let at = &self.values.node(n).location;
         let (rule, wide) = match op.def().gradients[operand] {
             Gradient::Zero => return Ok(None),
@@ -222,6 +221,22 @@ impl<'a> Walk<'a> {
             Gradient::Missing => return Err(self.no_gradient(op.name(), "", at)),
         };
         Local::new(&self.values, n, g, wide).run(rule)
+    }
+
+    /// The gradient of an application's operand in the operand's shape and dtype.
+    fn summed(&self, n: NodeId, operand: NodeId, g: Term) -> Result<Term> {
+        let (typed, node) = (self.values.typed, self.values.node(n));
+        let (operand_node, at) = (&typed.nodes[operand as usize], &node.location);
+        let compute = if let TypedKind::Apply { compute, .. } = node.kind { compute } else { node.dtype };
+        let (same_shape, same_dtype) = (operand_node.shape == node.shape, operand_node.dtype == compute);
+        if same_shape && same_dtype {
+            return Ok(g);
+        }
+        let mut v = g.value(at);
+        if !same_shape {
+            v = self.shaped(Kind::SumTo, &v, operand, at)?;
+        }
+        Ok(if same_dtype { v } else { cast(&v, operand_node.dtype, at) }.into())
     }
 
     /// A composite that gives the shape of a node.

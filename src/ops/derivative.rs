@@ -88,6 +88,8 @@ pub(crate) const fn by<const N: usize>(rules: [Gradient; N]) -> Gradients {
 pub(crate) enum Item {
     /// A value of the program, by a number of the builder.
     Node(usize),
+    /// Minus such a value. Where it is added to another, it is subtracted instead.
+    Minus(usize),
     /// A number without a dtype.
     Number(Scalar),
     /// No gradient: it adds nothing.
