@@ -364,6 +364,32 @@ fn contributions_are_added_from_the_last_use_to_the_first() {
     assert_eq!(order, [1.0, 2.0, 3.0, 4.0], "{p}");
 }
 
+/// What a rule negates last is subtracted from other contributions, with the bits of adding the negated value, zeros included.
+#[test]
+fn what_is_negated_is_subtracted() {
+    let values = [0.0f32, -0.0, 1.0, -1.0, 1.0e-40, f32::INFINITY];
+    let pairs = values.iter().flat_map(|a| values.iter().map(move |b| (*a, *b)));
+    let (first, last): (Vec<f32>, Vec<f32>) = pairs.unzip();
+    for (minus_first, minus_last) in [(false, false), (false, true), (true, false), (true, true)] {
+        let p = Program::new(Rules::Torch);
+        let [x, y, c, d] = ["x", "y", "c", "d"].map(|name| p.data(name, DType::F32, [first.len()]));
+        let used = |minus: bool| if minus { &x - &y } else { &x + &y };
+        let losses = [used(minus_first), used(minus_last) * 1.0];
+        let g = p.gradients(&[&losses[0], &losses[1]], &[&y], &[Some(&c), Some(&d)]).unwrap();
+        let typed = p.infer().unwrap();
+        let negated = typed.nodes().filter(|n| matches!(n.kind, NodeKind::Apply { op: Op::Neg, .. })).count();
+        assert_eq!(negated, usize::from(minus_first && minus_last), "{p}");
+        let t = |v: &[f32]| Tensor::from_slice(v, [v.len()]).unwrap();
+        let got = run(&p, &[("x", t(&first)), ("y", t(&last)), ("c", t(&first)), ("d", t(&last))], &[&g[0]]);
+        let sign = |minus: bool, v: f32| if minus { -v } else { v };
+        let want = first.iter().zip(&last).map(|(c, d)| sign(minus_last, *d) + sign(minus_first, *c));
+        for ((got, want), of) in got[0].to_vec::<f32>().unwrap().iter().zip(want).zip(first.iter().zip(&last)) {
+            let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
+            assert!(same, "{got} is not {want} of {of:?}\n{p}");
+        }
+    }
+}
+
 /// A gradient is summed in the dtype of the op, and converted to the operand's afterwards.
 #[test]
 fn sums_come_before_casts() {

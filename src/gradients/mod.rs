@@ -2,8 +2,8 @@
 //!
 //! Guarantees: what is appended are ordinary nodes with the locations of the nodes that they are gradients of; the casts of a typed
 //! program are walked as its other nodes are, so that a gradient is summed before it is rounded to its operand's dtype; contributions to a
-//! value's gradient are added from its last use to the first, and of one use from the first operand to the last; no recursion. Does
-//! not: say what an op's gradient is (its row does), compute, or decide what is stored.
+//! value's gradient are added (or subtracted, if their rule negates them last) from its last use to the first, and of one use from the first
+//! operand to the last; no recursion. Does not: say what an op's gradient is (its row does), compute, or decide what is stored.
 
 mod local;
 mod pass;
