@@ -33,7 +33,7 @@ fn all_layouts() -> bool {
 
 /// The layouts of two operands of these dtypes, by their positions among the [`places`], without two scalars: there is no shape
 /// without a tensor, and in eager mode no rule set. Operands of one dtype have every pair of layouts. An operand that is cast is
-/// read as one of its dtype is, so each pair of dtypes has another third of the pairs, and those of the first layout.
+/// read as one of its dtype is, so each pair of dtypes has those with the first layout and another third of the others.
 /// `CASTWISE_LAYOUTS=all` takes all of them.
 fn pairs(rules: Rules, a: DType, b: DType) -> impl Iterator<Item = (usize, usize)> {
     let (n, scalar) = (places(rules).len(), places(rules).iter().position(|p| *p == Place::Scalar));
@@ -265,10 +265,14 @@ fn every_cast_and_view_of_bits() {
     done("casts", total, 3 * DType::ALL.len() * rule_sets().map(count).sum::<usize>() * (PLACES.len() - 1));
 }
 
-/// The layouts of a reduction's operand, with dims: all of them or few. No elements are few cases more, and refused by some rules.
+/// The layouts of a reduction's operand, which has dims: few under other rules than PyTorch's, and no elements, which some refuse.
 fn of_reductions(rules: Rules) -> impl Iterator<Item = Place> {
-    let nothing = few_layouts(rules).then_some(Place::Empty);
-    places(rules).into_iter().filter(|p| ![Place::ZeroDim, Place::Scalar].contains(p)).chain(nothing)
+    let all = rules == Rules::Torch || all_layouts();
+    PLACES.into_iter().filter(move |place| match place {
+        Place::Contiguous | Place::Column | Place::Reversed | Place::Empty => true,
+        Place::ZeroDim | Place::Scalar => false,
+        _ => all,
+    })
 }
 
 /// Every reduction and every op on lines over every set of axes of a tensor, with and without `keepdim`, and with every dtype that

@@ -111,7 +111,7 @@ impl<'a> Local<'a> {
         match item {
             Item::Node(i) => self.items.borrow()[i].clone(),
             Item::Minus(i) => {
-                let (v, dtype) = self.items.borrow()[i].clone();
+                let (v, dtype) = self.get(Item::Node(i));
                 (negated(&v, &self.at), dtype)
             }
             Item::Number(s) => {
