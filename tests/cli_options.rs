@@ -315,6 +315,9 @@ fn completions_and_manuals_know_every_command() {
         for word in commands.iter().copied().chain(["numeric", "max-shard-size"]) {
             assert!(out.stdout.contains(word), "{shell}: {word}");
         }
+        // The hidden command that scripts ask for names is not offered.
+        assert!(!out.stdout.contains("Print what a word can become"), "{shell}");
+        assert!(!out.stdout.contains("subcmd__complete)"), "{shell}");
         // Names of files reach the line quoted, and names of values are no commands.
         assert!(!out.stdout.contains("compgen -f"), "{shell}");
         assert!(shell != "zsh" || !out.stdout.contains("[:MEMBER]"), "{shell}");

@@ -31,7 +31,8 @@ fn text(bytes: Vec<u8>) -> Result<(), Failure> {
     print(&String::from_utf8_lossy(&bytes))
 }
 
-pub(super) fn completions(arguments: &Completions, mut root: clap::Command) -> Result<(), Failure> {
+pub(super) fn completions(arguments: &Completions, root: clap::Command) -> Result<(), Failure> {
+    let mut root = shown(&root);
     let mut bytes = Vec::new();
     clap_complete::generate(arguments.shell, &mut root, "castwise", &mut bytes);
     let script = String::from_utf8_lossy(&bytes).into_owned();
@@ -43,6 +44,12 @@ pub(super) fn completions(arguments: &Completions, mut root: clap::Command) -> R
         _ => script,
     };
     print(&(script + names(arguments.shell)))
+}
+
+/// The command without its hidden commands, which scripts of most shells would list.
+fn shown(root: &clap::Command) -> clap::Command {
+    let commands = root.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    clap::Command::new("castwise").version(env!("CARGO_PKG_VERSION")).subcommands(commands)
 }
 
 /// A script for zsh with the colons in names of values escaped: zsh would run what follows them as a command.

@@ -9,6 +9,11 @@ use std::path::Path;
 
 use super::behind::Behind;
 
+/// The most bytes of one write, which has no larger pieces of the page cache than this then. 2026-11-28, two cores of a virtual
+/// AMD EPYC, Linux 6.18 with ext4: 1 GiB takes 0.28 to 0.33 s in writes of 256 KiB, and 1.3 to 3.2 s in most runs with writes of 512 KiB
+/// to 4 MiB, whose pieces are often memory that the host must provide first.
+const MOST: usize = 256 << 10;
+
 /// A file that is being written.
 pub(super) struct Disk {
     file: File,
@@ -33,7 +38,7 @@ impl Disk {
 impl Write for Disk {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         before()?;
-        let written = self.file.write(&bytes[..at_most(bytes.len())?])?;
+        let written = self.file.write(&bytes[..at_most(bytes.len().min(MOST))?])?;
         self.behind.written(&self.file, written);
         Ok(written)
     }
