@@ -26,7 +26,8 @@ use crate::cli::plan::Work;
 
 /// The tensors that wait between two threads at most. Their bytes are bounded otherwise.
 const QUEUED: usize = 64;
-/// The memory of tiles' intermediate results that is kept for the next tiles.
+/// Bytes of tiles' intermediate results and of written results that are kept for the next ones: not of a tensor that is larger than
+/// this, which would be one more in memory.
 const POOL: usize = 16 << 20;
 
 /// Reads, computes and writes all tensors.
@@ -103,11 +104,7 @@ struct Computer<'a> {
     arguments: &'a Eval,
     work: &'a Work,
     streams: &'a [Option<Streamed>],
-    /// For whole tensors: a pool would keep the memory of a written result for the next one, which would be a fourth tensor in
-    /// memory.
     executor: Executor,
-    /// For tiles, which all have the same sizes.
-    tiles: Executor,
     to: Option<SyncSender<Written>>,
     running: Option<(usize, Running<'a>)>,
     inexact: Inexact,
@@ -142,25 +139,11 @@ impl<'a> Computer<'a> {
         streams: &'a [Option<Streamed>],
         to: SyncSender<Written>,
     ) -> Computer<'a> {
-        let builder = |pool: usize| {
-            let builder = Executor::builder().pool(pool);
-            arguments.threads.map_or(builder.clone(), |n| builder.threads(n.into())).build()
-        };
+        let builder = Executor::builder().pool(POOL);
+        let executor = arguments.threads.map_or(builder.clone(), |n| builder.threads(n.into())).build();
         let (inexact, finite) = (Inexact::default(), Finite::default());
         let (compile, compute) = Default::default();
-        Computer {
-            arguments,
-            work,
-            streams,
-            executor: builder(0),
-            tiles: builder(POOL),
-            to: Some(to),
-            running: None,
-            inexact,
-            finite,
-            compile,
-            compute,
-        }
+        Computer { arguments, work, streams, executor, to: Some(to), running: None, inexact, finite, compile, compute }
     }
 
     /// Computes all items. The first `back` jobs may be refused.
@@ -180,7 +163,7 @@ impl<'a> Computer<'a> {
                 Err(Stop::Failed(failure)) => return Err(failure),
             }
         }
-        self.compile = self.executor.stats().compiling + self.tiles.stats().compiling;
+        self.compile = self.executor.stats().compiling;
         Ok(())
     }
 
@@ -213,7 +196,7 @@ impl<'a> Computer<'a> {
             }
             Item::Tile { rows, mut slot } => {
                 let Some((job, running)) = &mut self.running else { return Ok(()) };
-                let made = timed(&mut self.compute, || running.tile(&rows, &mut slot, &self.tiles));
+                let made = timed(&mut self.compute, || running.tile(&rows, &mut slot, &self.executor));
                 let (job, results) = (*job, made.map_err(|e| refused(self.work, &self.work.jobs[*job], &e))?);
                 // The writer passes the slot on: if it has gone, the reader must not wait for slots.
                 self.send(Written::Rows { job, slot, results })
@@ -225,12 +208,12 @@ impl<'a> Computer<'a> {
     fn end_pass(&mut self, last: bool) -> Result<(), Stop> {
         let Some((job, mut running)) = self.running.take() else { return Ok(()) };
         let refused = |e: Error| refused(self.work, &self.work.jobs[job], &e);
-        timed(&mut self.compute, || running.end_pass(&self.tiles)).map_err(refused)?;
+        timed(&mut self.compute, || running.end_pass(&self.executor)).map_err(refused)?;
         if !last {
             self.running = Some((job, running));
             return Ok(());
         }
-        let results = timed(&mut self.compute, || running.results(&self.tiles)).map_err(refused)?;
+        let results = timed(&mut self.compute, || running.results(&self.executor)).map_err(refused)?;
         for (result, t) in results {
             self.send(Written::Whole { job, result, t, permit: None })?;
         }
