@@ -49,7 +49,8 @@ pub(super) fn completions(arguments: &Completions, root: clap::Command) -> Resul
 /// The command without its hidden commands, which scripts of most shells would list.
 fn shown(root: &clap::Command) -> clap::Command {
     let commands = root.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
-    clap::Command::new("castwise").version(env!("CARGO_PKG_VERSION")).subcommands(commands)
+    let new = clap::Command::new("castwise").version(env!("CARGO_PKG_VERSION"));
+    new.args(root.get_arguments().cloned()).subcommands(commands)
 }
 
 /// A script for zsh with the colons in names of values escaped: zsh would run what follows them as a command.

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use super::behind::Behind;
 
-/// The most bytes of one write, which has no larger pieces of the page cache than this then. 2026-11-28, two cores of a virtual
-/// AMD EPYC, Linux 6.18 with ext4: 1 GiB takes 0.28 to 0.33 s in writes of 256 KiB, and 1.3 to 3.2 s in most runs with writes of 512 KiB
-/// to 4 MiB, whose pieces are often memory that the host must provide first.
+/// The most bytes of one write. 2026-11-28, two cores of a virtual AMD EPYC, Linux 6.18 with ext4: 1 GiB takes 0.28 to 0.42 s in
+/// writes of 64 to 256 KiB, and 1.3 to 3.2 s in most runs with writes of 512 KiB to 4 MiB, in the copy into the page cache. Why is not
+/// known.
 const MOST: usize = 256 << 10;
 
 /// A file that is being written.

@@ -183,9 +183,10 @@ fn tile_rows(
     let unit = if split.pairs { split.unit.max(2) } else { split.unit } as u64;
     let most = TILE.min(budget.bytes / (2 * SLOTS as u64));
     let rows = (most / row.max(1) / unit).max(1) * unit;
-    // Where the rows are divided evenly, all tiles have one shape, so that a slot keeps its memory.
-    let (all, even) = (split.rows as u64, (split.rows as u64).div_ceil(rows).next_power_of_two());
-    let rows = if all % even == 0 && (all / even) % unit == 0 { all / even } else { rows };
+    // If equal parts are possible, all tiles have one shape, for which a slot keeps its memory.
+    let (all, count) = (split.rows as u64, (split.rows as u64).div_ceil(rows));
+    let equal = (count..2 * count).find(|n| all % n == 0 && all / n % unit == 0);
+    let rows = equal.map_or(rows, |n| all / n);
     let slots = rows.saturating_mul(row).saturating_mul(SLOTS as u64);
     if rows >= split.rows as u64 {
         return Err(format!("its rows can only be divided by {unit}, and there are {}", split.rows));

@@ -21,3 +21,18 @@ fn what_is_kept_and_the_tiles_fit_in_the_memory_together() {
     let why = in_memory(767 << 10).err().unwrap();
     assert_eq!(why, "3 parts of it would need 768.00 KiB");
 }
+
+/// A row has 8 bytes of an operand and a result, so that 4 MiB are 2^19 rows.
+#[test]
+fn tiles_are_equal_where_that_is_possible() {
+    let rows_of = |n: usize| {
+        let program = Program::new(Rules::Torch);
+        let result = program.data("x", DType::F32, Dims(vec![Dim::Fixed(n)])) + 1.0;
+        let typed = program.infer().unwrap();
+        let node = typed.position(&result).unwrap();
+        let sources = Sources { find: &|_| Some(0), has_parts: &|_| true, parts_written: true };
+        divided(&typed, vec![node], &sources, Budget { bytes: 1 << 30, given: true }).unwrap().rows
+    };
+    // Six tiles are needed, eight are equal; three are, and are equal; a prime number of rows.
+    assert_eq!((rows_of(11 << 18), rows_of(3 << 19), rows_of(2_883_593)), (11 << 15, 1 << 19, 1 << 19));
+}
