@@ -254,6 +254,26 @@ fn memory_is_that_of_a_few_tensors() {
     }
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_is_that_of_the_tensors_in_flight() {
+    let dir = Dir::new("flight");
+    // Like the layers of a model: 368 MiB in each input, in tensors that the C library's allocator keeps.
+    let sizes: Vec<usize> =
+        (0..120).map(|i| [2 << 20, 2 << 20, 2 << 20, 2 << 20, 11 << 19, 11 << 19, 11 << 19, 2048][i % 8]).collect();
+    ["a", "b", "c"].iter().for_each(|name| sparse(&dir, &format!("{name}.safetensors"), &sizes));
+    sparse(&dir, "small.safetensors", &[1]);
+    let peak = |expression: &str, inputs: &[&str]| {
+        let inputs: Vec<&str> = inputs.iter().flat_map(|i| ["-i", i]).collect();
+        let out = dir.eval(&[&[expression], &inputs[..], &["-o", "d.safetensors", "--force"]].concat()).ok();
+        human(out.stderr.trim_end().rsplit_once("peak memory ").unwrap().1)
+    };
+    let process = peak("a ^ 1", &["a=small.safetensors"]);
+    let peak = peak("a ^ b ^ c", &["a=a.safetensors", "b=b.safetensors", "c=c.safetensors"]);
+    // So much is read, computed and written at a time.
+    assert!(peak - process < 48.0 * 1024.0 * 1024.0, "{peak} {process}");
+}
+
 /// Starts a merge that would take minutes.
 #[cfg(unix)]
 fn merge(dir: &Dir, before: &str) -> Child {

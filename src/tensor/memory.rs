@@ -16,16 +16,41 @@ const LARGE: usize = 4 << 20;
 /// The size of a huge page. Mappings are multiples of it.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// One cache line. Small buffers are vectors of these, which aligns their start.
+/// The alignment of allocated memory: a cache line.
+const LINE: usize = 64;
+
+/// Bytes of the system's allocator, from the first whole cache line on. The allocator is not asked for that alignment: with glibc
+/// 2.36 a process that asks for it keeps more memory than it uses, a merge of a model two to three times as much.
+struct Small {
+    block: Vec<u8>,
+    start: usize,
+    size: usize,
+}
+
+impl Small {
+    /// Bytes of a block that has room for them and for their alignment.
+    fn new(block: Vec<u8>, size: usize) -> Memory {
+        let start = block.as_ptr().addr().wrapping_neg() % LINE;
+        Memory(Kind::Small(Small { block, start, size }))
+    }
+
+    /// The length of a block for so many bytes.
+    fn block(size: usize) -> usize {
+        size + LINE - 1
+    }
+}
+
+/// No bytes, which are aligned too.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
-struct CacheLine([u8; 64]);
+struct Line([u8; LINE]);
 
 /// Owned bytes, at least as many as were requested.
 pub(super) struct Memory(Kind);
 
 enum Kind {
-    Lines(Vec<CacheLine>),
+    Empty,
+    Small(Small),
     Mapped(MmapMut),
     #[cfg(feature = "ndarray")]
     Adopted(Box<dyn Bytes>),
@@ -50,14 +75,14 @@ const ADOPTED_ALIGNMENT: usize = 16;
 
 impl Default for Memory {
     fn default() -> Memory {
-        Memory(Kind::Lines(Vec::new()))
+        Memory(Kind::Empty)
     }
 }
 
 impl Memory {
     /// The size of the memory that is allocated for a request of `bytes`; the pool's key.
     pub(super) fn size_for(bytes: usize) -> usize {
-        let unit = if bytes < LARGE { 64 } else { HUGE_PAGE };
+        let unit = if bytes < LARGE { LINE } else { HUGE_PAGE };
         bytes.checked_next_multiple_of(unit).unwrap_or(usize::MAX)
     }
 
@@ -65,9 +90,12 @@ impl Memory {
     pub(super) fn zeroed(bytes: usize) -> Result<Memory> {
         let size = Memory::size_for(bytes);
         let refused = || Error::OutOfMemory { bytes };
+        if bytes == 0 {
+            return Ok(Memory(Kind::Empty));
+        }
         if bytes < LARGE {
-            let lines = bytemuck::allocation::try_zeroed_vec(size / 64).map_err(|()| refused())?;
-            return Ok(Memory(Kind::Lines(lines)));
+            let block = bytemuck::allocation::try_zeroed_vec(Small::block(size)).map_err(|()| refused())?;
+            return Ok(Small::new(block, size));
         }
         let map = MmapOptions::new().len(size).map_anon().map_err(|_| refused())?;
         // Only a hint: without huge pages the memory works the same, but the first use of it is slower.
@@ -78,9 +106,10 @@ impl Memory {
 
     /// A copy of a small number of bytes: running out of memory is fatal, as for any `Vec`.
     pub(super) fn copied(bytes: &[u8]) -> Memory {
-        let mut lines = vec![CacheLine([0; 64]); bytes.len().div_ceil(64)];
-        bytemuck::cast_slice_mut(&mut lines)[..bytes.len()].copy_from_slice(bytes);
-        Memory(Kind::Lines(lines))
+        let size = bytes.len().next_multiple_of(LINE);
+        let mut memory = Small::new(vec![0; Small::block(size)], size);
+        memory.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        memory
     }
 
     /// The memory of a vector, or a copy of it if its alignment is too small for a tensor.
@@ -97,7 +126,8 @@ impl Memory {
 
     pub(super) fn bytes(&self) -> &[u8] {
         match &self.0 {
-            Kind::Lines(lines) => bytemuck::cast_slice(lines),
+            Kind::Empty => bytemuck::cast_slice::<Line, u8>(&[]),
+            Kind::Small(s) => &s.block[s.start..s.start + s.size],
             Kind::Mapped(map) => map,
             #[cfg(feature = "ndarray")]
             Kind::Adopted(bytes) => bytes.bytes(),
@@ -106,7 +136,8 @@ impl Memory {
 
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
-            Kind::Lines(lines) => bytemuck::cast_slice_mut(lines),
+            Kind::Empty => bytemuck::cast_slice_mut::<Line, u8>(&mut []),
+            Kind::Small(s) => &mut s.block[s.start..s.start + s.size],
             Kind::Mapped(map) => map,
             #[cfg(feature = "ndarray")]
             Kind::Adopted(_) => &mut [],
