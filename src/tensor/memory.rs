@@ -29,9 +29,9 @@ struct Small {
 
 impl Small {
     /// Bytes of a block that has room for them and for their alignment.
-    fn new(block: Vec<u8>, size: usize) -> Memory {
+    fn new(block: Vec<u8>, size: usize) -> Small {
         let start = block.as_ptr().addr().wrapping_neg() % LINE;
-        Memory(Kind::Small(Small { block, start, size }))
+        Small { block, start, size }
     }
 
     /// The length of a block for so many bytes.
@@ -95,7 +95,7 @@ impl Memory {
         }
         if bytes < LARGE {
             let block = bytemuck::allocation::try_zeroed_vec(Small::block(size)).map_err(|()| refused())?;
-            return Ok(Small::new(block, size));
+            return Ok(Memory(Kind::Small(Small::new(block, size))));
         }
         let map = MmapOptions::new().len(size).map_anon().map_err(|_| refused())?;
         // Only a hint: without huge pages the memory works the same, but the first use of it is slower.
@@ -107,7 +107,7 @@ impl Memory {
     /// A copy of a small number of bytes: running out of memory is fatal, as for any `Vec`.
     pub(super) fn copied(bytes: &[u8]) -> Memory {
         let size = bytes.len().next_multiple_of(LINE);
-        let mut memory = Small::new(vec![0; Small::block(size)], size);
+        let mut memory = Memory(Kind::Small(Small::new(vec![0; Small::block(size)], size)));
         memory.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
         memory
     }
