@@ -230,6 +230,13 @@ fn human(text: &str) -> f64 {
     number.parse::<f64>().unwrap() * factor
 }
 
+/// The bytes of memory that a run of `castwise eval` has at its peak, as it says.
+#[cfg(target_os = "linux")]
+fn peak(dir: &Dir, arguments: &[&str]) -> f64 {
+    let out = dir.eval(arguments).ok();
+    human(out.stderr.trim_end().rsplit_once("peak memory ").unwrap().1)
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn memory_is_that_of_a_few_tensors() {
@@ -240,13 +247,9 @@ fn memory_is_that_of_a_few_tensors() {
     sparse(&dir, "a.safetensors", &sizes);
     sparse(&dir, "b.safetensors", &sizes);
     let files = ["-i", "a=a.safetensors", "-i", "b=b.safetensors"];
-    let peak = |output: &[&str]| {
-        let out = dir.eval(&[&["a ^ b"], &files[..], output].concat()).ok();
-        human(out.stderr.trim_end().rsplit_once("peak memory ").unwrap().1)
-    };
     for output in [&["-o", "c.safetensors"][..], &["-o", "c.index.json", "--max-shard-size", "100MiB"]] {
         // Three tensors have 120 MiB; the process without them has about 10.
-        let peak = peak(output);
+        let peak = peak(&dir, &[&["a ^ b"], &files[..], output].concat());
         assert!(peak < 150.0 * 1024.0 * 1024.0, "{output:?}: {peak}");
         for name in dir.names().into_iter().filter(|n| n.starts_with('c')) {
             std::fs::remove_file(dir.0.join(name)).unwrap();
@@ -263,13 +266,10 @@ fn memory_is_that_of_the_tensors_in_flight() {
         (0..120).map(|i| [2 << 20, 2 << 20, 2 << 20, 2 << 20, 11 << 19, 11 << 19, 11 << 19, 2048][i % 8]).collect();
     ["a", "b", "c"].iter().for_each(|name| sparse(&dir, &format!("{name}.safetensors"), &sizes));
     sparse(&dir, "small.safetensors", &[1]);
-    let peak = |expression: &str, inputs: &[&str]| {
-        let inputs: Vec<&str> = inputs.iter().flat_map(|i| ["-i", i]).collect();
-        let out = dir.eval(&[&[expression], &inputs[..], &["-o", "d.safetensors", "--force"]].concat()).ok();
-        human(out.stderr.trim_end().rsplit_once("peak memory ").unwrap().1)
-    };
-    let process = peak("a ^ 1", &["a=small.safetensors"]);
-    let peak = peak("a ^ b ^ c", &["a=a.safetensors", "b=b.safetensors", "c=c.safetensors"]);
+    let output = ["-o", "d.safetensors", "--force"];
+    let process = peak(&dir, &[&["a ^ 1", "-i", "a=small.safetensors"], &output[..]].concat());
+    let inputs = ["-i", "a=a.safetensors", "-i", "b=b.safetensors", "-i", "c=c.safetensors"];
+    let peak = peak(&dir, &[&["a ^ b ^ c"], &inputs[..], &output].concat());
     // So much is read, computed and written at a time.
     assert!(peak - process < 48.0 * 1024.0 * 1024.0, "{peak} {process}");
 }

@@ -12,6 +12,7 @@ use super::instructions::{self as ins, Instruction, avx2, length, masks, moves};
 use super::ir::BOTH;
 use super::isa::Isa;
 use crate::base::dtype::DType;
+use crate::base::host::CACHE_LINE;
 use crate::plan::schedule::SlotId;
 
 /// Mask registers of the remainder: one bit for each element, and two bits.
@@ -22,8 +23,6 @@ const REMAINDER_TWICE: u8 = 2;
 const SAVED: i64 = -8;
 const ELEMENTS: i64 = -48;
 const SAVED_VECTOR: i64 = -80;
-
-const LINE: usize = 64;
 
 /// How many bytes ahead each of so many operands is prefetched: enough to cover the latency of memory, at most 12 KiB of the
 /// first-level cache in all.
@@ -41,7 +40,7 @@ const LINE: usize = 64;
 /// | ten operations on four operands of f32 | 17.9 | 16.9 | 16.0 | 16.1 |
 /// | `mean((a - b)**2)`, f32 | 7.8 | 7.5 | 7.2 | 6.8 |
 pub(super) fn prefetch_bytes(operands: usize) -> usize {
-    (12 << 10) / LINE / operands.max(4) * LINE
+    (12 << 10) / CACHE_LINE / operands.max(4) * CACHE_LINE
 }
 
 /// A transfer between memory and a vector register.
@@ -128,7 +127,7 @@ impl Writer<'_> {
         let index = if size == 16 { (LANE_INDEX, 8) } else { (INDEX, size as u8) };
         let one = self.segment.lanes * size;
         let (offset, bytes) = if vector == BOTH { (0, 2 * one) } else { (usize::from(vector) * one, one) };
-        if load && kind.prefetches() && self.segment.operands.contains(&slot) && offset.is_multiple_of(LINE) {
+        if load && kind.prefetches() && self.segment.operands.contains(&slot) && offset.is_multiple_of(CACHE_LINE) {
             let ahead = self.element(slot, (PREFETCH_INDEX, size as u8), offset);
             self.asm.prefetch(ahead);
         }

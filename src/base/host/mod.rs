@@ -13,3 +13,6 @@ mod fork;
 
 pub(crate) use float_mode::{FloatMode, in_standard_mode};
 pub(crate) use fork::{Kept, NoFork, PerProcess, generation, no_fork, once};
+
+/// Bytes of a cache line.
+pub(crate) const CACHE_LINE: usize = 64;

@@ -4,10 +4,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::job::CACHE_LINE;
 use super::results::Results;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
+use crate::base::host::CACHE_LINE;
 use crate::kernels::index::{COLUMN_BLOCK, IndexKernels};
 use crate::kernels::operands;
 use crate::runtime::thread_pool::share;

@@ -8,6 +8,7 @@ use crate::backend::abi::{SegmentFn, WIDTH};
 use crate::base::cancel::Stop;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::base::host::CACHE_LINE;
 use crate::base::scalar::Bits;
 use crate::kernels::reduce::Part;
 use crate::kernels::{BlockFn, Refusal};
@@ -117,9 +118,6 @@ pub(crate) struct Launch<'a> {
 pub(crate) fn strategy(schedule: &Schedule, segments: &[SegmentFn], geometry: &Geometry) -> Strategy {
     choose(schedule, geometry, if segments.iter().all(|s| s.any_length) { 1 } else { WIDTH })
 }
-
-/// Bytes of a cache line.
-pub(super) const CACHE_LINE: usize = 64;
 
 /// Whether this is the first byte of a cache line.
 pub(super) fn begins_cache_line(at: *const u8) -> bool {

@@ -9,9 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::job::CACHE_LINE;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
+use crate::base::host::CACHE_LINE;
 use crate::kernels::order::{Ask, LONG, Lines, OrderFn, Share};
 use crate::runtime::thread_pool::share;
 

@@ -3,11 +3,11 @@
 //! Guarantees: the same results for any number of threads, which share a long line where there are few. Lines that do not lie in
 //! memory element by element are copied, as many together as share cache lines. Does not: compare elements; `kernels` does.
 
-use super::job::CACHE_LINE;
 use super::results::Results;
 use super::try_share;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
+use crate::base::host::CACHE_LINE;
 use crate::kernels::order::{Lines, Share};
 use crate::kernels::sort::{SortKernels, Sorting};
 use crate::plan::tuning::{SORTED_AT_ONCE, SORTED_PART};

@@ -3,11 +3,12 @@
 //! Guarantees: as [`super`]'s. Does not: serve segments that take only multiples of their width.
 
 use super::super::gather::{Strided, fill, gather};
-use super::super::job::{CACHE_LINE, begins_cache_line};
+use super::super::job::begins_cache_line;
 use super::super::scratch::UNIFORM_ROOM;
 use super::Worker;
 use crate::backend::abi::{row_words, word};
 use crate::base::dtype::DType;
+use crate::base::host::CACHE_LINE;
 use crate::kernels::operands;
 use crate::ops::MAX_OPERANDS;
 use crate::plan::geometry::Access;
