@@ -275,6 +275,22 @@ impl Input {
         Ok((t, bytes))
     }
 
+    /// As `load`; the tensor of a checkpoint is read into the one that `room` returns for its dtype and shape.
+    pub(super) fn load_into(
+        &mut self,
+        tensor: &str,
+        room: impl FnOnce(DType, &[usize]) -> Result<Tensor, Error>,
+    ) -> Result<(Tensor, u64), Error> {
+        if !matches!(self.source, Source::SafeTensors(_) | Source::Sharded(_)) {
+            return self.load(tensor);
+        }
+        let (dtype, dims) = self.info(tensor)?;
+        let mut t = room(dtype, &extents(&dims))?;
+        self.load_part(tensor, 0, &mut t)?;
+        let bytes = bytes(dtype, t.shape());
+        Ok((t, bytes))
+    }
+
     /// Whether tensors of this input can be read in parts.
     pub(super) fn has_parts(&self) -> bool {
         match &self.source {

@@ -1,12 +1,16 @@
 //! Kernels that find the elements of given ranks in lines, and compute what lies between two of them.
 //!
 //! Guarantees: linear time; the element of a rank is the one that a stable sort of the line puts there, whatever the threads and the
-//! CPU level. Does not: read strided elements; allocates a list of a long line's pieces alone.
+//! CPU level. Does not: read strided elements; a long line needs memory for an eighth of its keys, and for all only where a sample
+//! misleads.
 
 use std::sync::{Mutex, PoisonError};
 
-use super::keys::{Between, Ordered, with_ordered};
+use bytemuck::Zeroable;
+
+use super::keys::{Between, Key, Ordered, with_ordered};
 use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
 use crate::ops::Choice;
 
 /// Which element of a line is asked for.
@@ -84,30 +88,47 @@ pub(crate) struct Lines<'a> {
     pub(crate) pitch: usize,
 }
 
-/// Selects from each line what `Ask` names. `keys` has as many bytes as the elements of a line; each result is an element, or a position
-/// as an `i64`.
-pub(crate) type OrderFn = fn(Lines<'_>, &Ask, keys: &mut [u128], results: &mut [u8], Share<'_>);
+/// Selects from each line what `Ask` names; each result is an element, or a position as an `i64`. `keys` is memory that grows as
+/// needed, up to the bytes of a line's elements.
+pub(crate) type OrderFn = fn(Lines<'_>, &Ask, keys: &mut Vec<u128>, results: &mut [u8], Share<'_>) -> Result<()>;
 
 /// The kernel for a dtype.
 pub(crate) fn order_kernel(dtype: DType) -> OrderFn {
     with_ordered!(dtype, T => answer::<T>)
 }
 
-fn answer<T: Ordered>(lines: Lines<'_>, ask: &Ask, keys: &mut [u128], results: &mut [u8], share: Share<'_>) {
+fn answer<T: Ordered>(
+    lines: Lines<'_>,
+    ask: &Ask,
+    keys: &mut Vec<u128>,
+    results: &mut [u8],
+    share: Share<'_>,
+) -> Result<()> {
     let all: &[T] = bytemuck::cast_slice(lines.bytes);
-    let keys: &mut [T::Key] = &mut bytemuck::cast_slice_mut(keys)[..lines.length];
     let each = all.chunks(lines.pitch).map(|line| &line[..lines.length]);
     if ask.position {
         for (line, to) in each.zip(bytemuck::cast_slice_mut::<u8, i64>(results)) {
-            *to = find(line, ask, keys, share).at[0] as i64;
+            *to = find(line, ask, keys, share)?.at[0] as i64;
         }
     } else {
         for (line, to) in each.zip(bytemuck::cast_slice_mut::<u8, T>(results)) {
-            let found = find(line, ask, keys, share);
+            let found = find(line, ask, keys, share)?;
             let [low, high] = found.at.map(|at| line[at]);
             *to = found.between.map_or(low, |how| low.between(high, how));
         }
     }
+    Ok(())
+}
+
+/// Room for `n` keys, with any contents.
+fn room<K: Key>(keys: &mut Vec<u128>, n: usize) -> Result<&mut [K]> {
+    let words = n.saturating_mul(size_of::<K>()).div_ceil(size_of::<u128>());
+    if keys.len() < words {
+        let bytes = words.saturating_mul(size_of::<u128>());
+        keys.try_reserve_exact(words - keys.len()).map_err(|_| Error::OutOfMemory { bytes })?;
+        keys.resize(words, 0);
+    }
+    Ok(&mut bytemuck::cast_slice_mut(keys)[..n])
 }
 
 /// Positions of elements, and what lies between them.
@@ -128,51 +149,67 @@ pub(crate) const LONG: usize = 1 << 17;
 /// Elements of a piece of a long line.
 const PIECE: usize = 1 << 16;
 
+/// Elements of a piece of which those between two keys are copied together.
+const SIFTED: usize = 1024;
+
 /// Elements of a sample.
 const SAMPLE: usize = 4096;
 
 /// By how many elements of a sample an element of the whole may be off: four standard deviations of the median's.
 const SLACK: usize = 128;
 
-fn find<T: Ordered>(line: &[T], ask: &Ask, keys: &mut [T::Key], share: Share<'_>) -> Found {
+/// The share of a long line's elements for which there is room between the keys that a sample gives: twice what `SLACK` lets expect.
+const SHARE: usize = SAMPLE / (4 * SLACK);
+
+fn find<T: Ordered>(line: &[T], ask: &Ask, keys: &mut Vec<u128>, share: Share<'_>) -> Result<Found> {
     let n = line.len();
     let long = n >= LONG;
-    if !long {
-        keys.iter_mut().zip(line).for_each(|(key, x)| *key = x.ascending());
-    }
     let is_nan = |x: &T| Some(x.ascending()) == T::NAN;
     let sought = T::NAN.is_some() && ask.nans != Nans::Last;
-    let nans = if sought && !long { keys.iter().filter(|k| Some(**k) == T::NAN).count() } else { 0 };
-    let nans = if sought && long { count(line, is_nan, share) } else { nans };
+    let nans = match sought {
+        true if long => count(line, is_nan, share),
+        true => line.iter().filter(|x| is_nan(x)).count(),
+        false => 0,
+    };
     if nans > 0 && ask.nans == Nans::Win {
-        return Found::one(line.iter().position(is_nan).unwrap_or(0));
+        return Ok(Found::one(line.iter().position(is_nan).unwrap_or(0)));
     }
     if nans == n {
-        return Found::one(0);
+        return Ok(Found::one(0));
     }
     let ranks = ask.ranks(if ask.nans == Nans::Skipped { n - nans } else { n });
-    // The elements that may have the ranks, and the number of those below all of them.
-    let (below, some) = match if long { sampled(line, &ranks, keys, share) } else { None } {
-        Some(found) => found,
-        None if long => {
-            keys.iter_mut().zip(line).for_each(|(key, x)| *key = x.ascending());
-            (0, n)
-        }
-        None => (0, n),
+    let places = if long { sampled(line, &ranks, room(keys, n / SHARE)?, share) } else { None };
+    let places = match places {
+        Some(places) => places,
+        None => ranked(line, &ranks, room(keys, n)?),
     };
-    let (left, low, right) = keys[..some].select_nth_unstable(ranks.low - below);
-    let low = *low;
-    let less = below + left.iter().filter(|k| **k < low).count();
-    let first = nth_equal(line, low, ranks.low - less);
-    let second = match right.iter().copied().min().filter(|_| ranks.high > ranks.low) {
-        Some(high) => nth_equal(line, high, if high == low { ranks.high - less } else { 0 }),
-        None => first,
-    };
-    Found { at: [first, second], between: ranks.between }
+    Ok(Found { at: places.map(|place| nth_equal(line, place)), between: ranks.between })
 }
 
-/// The position of an element with this key, after so many others.
-fn nth_equal<T: Ordered>(line: &[T], key: T::Key, mut before: usize) -> usize {
+/// An element: the one with this key that follows so many others with it.
+#[derive(Clone, Copy)]
+struct Place<K> {
+    key: K,
+    after: usize,
+}
+
+/// The elements of the ranks, by all keys of a line.
+fn ranked<T: Ordered>(line: &[T], ranks: &Ranks, keys: &mut [T::Key]) -> [Place<T::Key>; 2] {
+    keys.iter_mut().zip(line).for_each(|(key, x)| *key = x.ascending());
+    let (left, key, right) = keys.select_nth_unstable(ranks.low);
+    let key = *key;
+    let low = Place { key, after: left.iter().filter(|k| **k == key).count() };
+    let high = match right.iter().copied().min().filter(|_| ranks.high > ranks.low) {
+        Some(high) if high == key => Place { key, after: low.after + 1 },
+        Some(high) => Place { key: high, after: 0 },
+        None => low,
+    };
+    [low, high]
+}
+
+/// The position of an element.
+fn nth_equal<T: Ordered>(line: &[T], place: Place<T::Key>) -> usize {
+    let Place { key, after: mut before } = place;
     let is = |x: &T| x.ascending() == key;
     for (i, block) in line.chunks(512).enumerate() {
         let here = block.iter().filter(|x| is(x)).count();
@@ -197,29 +234,65 @@ fn count<T: Ordered>(line: &[T], is: impl Fn(&T) -> bool + Sync, share: Share<'_
     total.into_inner()
 }
 
-/// Copies the keys between two that a sample gives for these ranks to the front of `keys`. Returns how many elements are below
-/// them and how many are there; `None` if the ranks are not among these.
-fn sampled<T: Ordered>(line: &[T], ranks: &Ranks, keys: &mut [T::Key], share: Share<'_>) -> Option<(usize, usize)> {
+/// The elements of the ranks, by the keys between two that a sample gives; `None` if the ranks are not among these or `keys` has no room
+/// for them.
+fn sampled<T: Ordered>(line: &[T], ranks: &Ranks, keys: &mut [T::Key], share: Share<'_>) -> Option<[Place<T::Key>; 2]> {
     let (low, high) = bracket(line, ranks, &mut keys[..SAMPLE]);
-    let pieces: Vec<_> =
-        line.chunks(PIECE).zip(keys.chunks_mut(PIECE)).map(|(x, to)| Mutex::new((x, to, 0usize, 0usize))).collect();
-    share(pieces.len(), &|i| {
-        let mut piece = pieces[i].lock().unwrap_or_else(PoisonError::into_inner);
-        let (x, to, below, kept) = &mut *piece;
-        (*below, *kept) = sift(x, low, high, to);
+    let sifted = Mutex::new(Sifted { below: 0, low: 0, high: 0, inside: 0, keys });
+    share(line.len().div_ceil(PIECE), &|i| {
+        let piece = &line[i * PIECE..line.len().min((i + 1) * PIECE)];
+        for some in piece.chunks(SIFTED) {
+            let mut kept = [T::Key::zeroed(); SIFTED];
+            let (below, count) = sift(some, low, high, &mut kept);
+            sifted.lock().unwrap_or_else(PoisonError::into_inner).add(below, &mut kept[..count], low, high);
+        }
     });
-    let counts = pieces.into_iter().map(|p| p.into_inner().unwrap_or_else(PoisonError::into_inner));
-    let counts: Vec<(usize, usize)> = counts.map(|(_, _, below, kept)| (below, kept)).collect();
-    let (below, kept) = counts.iter().fold((0, 0), |(b, k), (below, kept)| (b + below, k + kept));
-    if ranks.low < below || ranks.high >= below + kept {
-        return None;
+    let mut sifted = sifted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let first = sifted.place(ranks.low, low, high)?;
+    Some([first, if ranks.high > ranks.low { sifted.place(ranks.high, low, high)? } else { first }])
+}
+
+/// What a line has about two keys: how many elements are below both and have the one or the other, and the keys between.
+struct Sifted<'a, K> {
+    below: usize,
+    low: usize,
+    high: usize,
+    inside: usize,
+    /// As many as there is room for, in any order.
+    keys: &'a mut [K],
+}
+
+impl<K: Key> Sifted<'_, K> {
+    /// Adds elements below, and keys from `low` to `high`.
+    fn add(&mut self, below: usize, kept: &mut [K], low: K, high: K) {
+        let mut inside = 0;
+        let mut lows = 0;
+        for i in 0..kept.len() {
+            let key = kept[i];
+            kept[inside] = key;
+            lows += usize::from(key == low);
+            inside += usize::from((key > low) & (key < high));
+        }
+        if let Some(to) = self.keys.get_mut(self.inside..self.inside + inside) {
+            to.copy_from_slice(&kept[..inside]);
+        }
+        self.below += below;
+        self.low += lows;
+        self.high += kept.len() - lows - inside;
+        self.inside += inside;
     }
-    let mut end = 0;
-    for (i, (_, kept)) in counts.into_iter().enumerate() {
-        keys.copy_within(i * PIECE..i * PIECE + kept, end);
-        end += kept;
+
+    /// The element of a rank; `None` if it is outside, or not all keys had room.
+    fn place(&mut self, rank: usize, low: K, high: K) -> Option<Place<K>> {
+        let rank = rank.checked_sub(self.below)?;
+        let Some(between) = rank.checked_sub(self.low) else { return Some(Place { key: low, after: rank }) };
+        if let Some(after) = between.checked_sub(self.inside) {
+            return (after < self.high).then_some(Place { key: high, after });
+        }
+        let (left, key, _) = self.keys.get_mut(..self.inside)?.select_nth_unstable(between);
+        let key = *key;
+        Some(Place { key, after: left.iter().filter(|k| **k == key).count() })
     }
-    Some((below, kept))
 }
 
 /// Keys between which those of the ranks most likely are.

@@ -9,6 +9,7 @@ mod job;
 mod pipeline;
 mod progress;
 mod read;
+mod spare;
 mod split;
 #[cfg(test)]
 mod tests;

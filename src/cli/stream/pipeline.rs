@@ -1,7 +1,7 @@
 //! Reading, computing and writing at the same time: a thread that reads, this one, which computes, and one that writes, with bounded
 //! queues between them.
 //!
-//! Guarantees: what bounds memory are the slots of tiles and the gate of whole tensors (`read`); results are written in the order of
+//! Guarantees: what bounds memory are the slots of tiles, the gate of whole tensors (`read`) and `spare`; results are written in the order of
 //! the jobs; after the first error nothing more is written. Does not: finish the output, so that after an error it never appears.
 
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use super::decide::decide;
 use super::job::{Running, Streamed};
 use super::progress::bar;
 use super::read::{Gate, Item, Permit, Reader};
+use super::spare::Spares;
 use super::write::{Written, write};
 use crate::cli::args::{Check, Eval};
 use crate::cli::check::Finite;
@@ -52,14 +53,15 @@ pub(in crate::cli) fn evaluate(
     let (items, from_reader) = mpsc::sync_channel(QUEUED);
     let (to_writer, written) = mpsc::sync_channel(QUEUED);
     let (free, freed) = mpsc::channel();
-    let gate = Arc::new(Gate::default());
-    let mut computer = Computer::new(arguments, work, &streams, to_writer);
+    let (gate, spares) = (Arc::new(Gate::default()), Spares::default());
+    let mut computer = Computer::new(arguments, work, &streams, &spares, to_writer);
     let (read, computed, wrote) = std::thread::scope(|threads| {
         let reader = Reader {
             work,
             inputs: &mut inputs,
             gate: gate.clone(),
             to: items,
+            spares: &spares,
             free: freed,
             slots: 0,
             bar: bar.clone(),
@@ -104,6 +106,7 @@ struct Computer<'a> {
     arguments: &'a Eval,
     work: &'a Work,
     streams: &'a [Option<Streamed>],
+    spares: &'a Spares,
     executor: Executor,
     to: Option<SyncSender<Written>>,
     running: Option<(usize, Running<'a>)>,
@@ -137,13 +140,26 @@ impl<'a> Computer<'a> {
         arguments: &'a Eval,
         work: &'a Work,
         streams: &'a [Option<Streamed>],
+        spares: &'a Spares,
         to: SyncSender<Written>,
     ) -> Computer<'a> {
         let builder = Executor::builder().pool(POOL);
         let executor = arguments.threads.map_or(builder.clone(), |n| builder.threads(n.into())).build();
         let (inexact, finite) = (Inexact::default(), Finite::default());
         let (compile, compute) = Default::default();
-        Computer { arguments, work, streams, executor, to: Some(to), running: None, inexact, finite, compile, compute }
+        Computer {
+            arguments,
+            work,
+            streams,
+            spares,
+            executor,
+            to: Some(to),
+            running: None,
+            inexact,
+            finite,
+            compile,
+            compute,
+        }
     }
 
     /// Computes all items. The first `back` jobs may be refused.
@@ -232,7 +248,7 @@ impl<'a> Computer<'a> {
                 timed(&mut self.compute, || self.finite.add(&self.executor, &plan.typed, &name, &feeds, t))?;
             }
         }
-        drop(feeds);
+        feeds.into_iter().for_each(|(_, t)| self.spares.put(t));
         let permit = Arc::new(permit);
         for (result, t) in results.into_iter().enumerate() {
             if self.inexact.is_empty() && self.finite.is_empty() {

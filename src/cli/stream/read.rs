@@ -1,7 +1,7 @@
 //! The thread that reads: whole tensors and tiles, in the order in which they are computed.
 //!
 //! Guarantees: at most [`IN_FLIGHT`] bytes of whole tensors are between reading and having been written, or those of one
-//! tensor; a tile is read into memory that a written tile has left. Does not: compute.
+//! tensor; a tile is read into memory that a written tile has left, a whole tensor into that of one before it (`spare`). Does not: compute.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,6 +14,7 @@ use castwise::{Error, Tensor};
 use indicatif::ProgressBar;
 
 use super::job::{SLOTS, Slot, Streamed};
+use super::spare::Spares;
 use crate::cli::inputs::{Input, bytes};
 use crate::cli::metrics::timed;
 use crate::cli::plan::Work;
@@ -108,6 +109,8 @@ pub(super) struct Reader<'a> {
     pub(super) inputs: &'a mut [Input],
     pub(super) gate: Arc<Gate>,
     pub(super) to: SyncSender<Item>,
+    /// Memory of whole tensors that have been computed with.
+    pub(super) spares: &'a Spares,
     /// The slots of tiles that are written.
     pub(super) free: Receiver<Slot>,
     /// How many slots there are.
@@ -173,7 +176,9 @@ impl Reader<'_> {
 
     /// Reads a tensor of an input as a whole.
     fn load(&mut self, input: usize, name: &str) -> Result<Tensor, Error> {
-        let (t, n) = timed(&mut self.time, || self.inputs[input].load(name))?;
+        let spares = self.spares;
+        let input = &mut self.inputs[input];
+        let (t, n) = timed(&mut self.time, || input.load_into(name, |dtype, shape| spares.take(dtype, shape)))?;
         self.count(n);
         Ok(t)
     }

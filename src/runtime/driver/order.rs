@@ -4,7 +4,6 @@
 //! Guarantees: the same results for any number of threads and any layout. Lines that do not lie in memory element by element are
 //! copied, as many together as share cache lines. Does not: compare elements; `kernels` does.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
@@ -89,14 +88,14 @@ impl Order<'_> {
         if shares { 1 } else { self.threads.clamp(1, results.div_ceil(self.block()).max(1)) }
     }
 
-    /// Words of 16 bytes that a thread needs for lines and for keys.
+    /// Words of 16 bytes that a thread needs for lines, and at most for keys.
     fn words(&self) -> [usize; 2] {
         let words = |elements: usize| elements.saturating_mul(self.size).div_ceil(16);
         let lines = if self.is_direct() { 0 } else { words(self.pitch().saturating_mul(self.block())) };
         [lines, words(self.length())]
     }
 
-    /// Bytes that a run needs beside its results.
+    /// Bytes that a run needs at most beside its results.
     pub(crate) fn scratch(&self, results: usize) -> usize {
         self.words().iter().sum::<usize>().saturating_mul(16 * self.workers(results))
     }
@@ -110,7 +109,7 @@ impl Order<'_> {
         }
         let (workers, block) = (self.workers(results), self.block());
         let scratch = (0..workers).map(|_| self.allocate()).collect::<Result<Vec<_>>>()?;
-        let (scratch, stopped) = (Mutex::new(scratch), AtomicBool::new(false));
+        let (scratch, stopped) = (Mutex::new(scratch), Mutex::new(None));
         let units = results.div_ceil(block);
         let per = units.div_ceil(if workers > 1 { workers * PARTS } else { 1 }).max(1);
         let parts: Vec<Mutex<&mut [u8]>> = out.chunks_mut(per * block * width).map(Mutex::new).collect();
@@ -120,35 +119,32 @@ impl Order<'_> {
         share(parts.len(), workers, &|part| {
             let Some(mut own) = lock(&scratch).pop() else { return };
             for (i, unit) in lock(&parts[part]).chunks_mut(block * width).enumerate() {
-                if self.stop.is_some_and(|stop| stop.check().is_err()) {
-                    stopped.store(true, Ordering::Relaxed);
-                }
-                if stopped.load(Ordering::Relaxed) {
+                if lock(&stopped).is_some() {
                     break;
                 }
-                self.unit((part * per + i) * block, unit, width, &mut own, sharing);
+                let checked = self.stop.map_or(Ok(()), Stop::check);
+                let done = checked.and_then(|()| self.unit((part * per + i) * block, unit, width, &mut own, sharing));
+                if let Err(e) = done {
+                    lock(&stopped).get_or_insert(e);
+                }
             }
             lock(&scratch).push(own);
         });
-        match self.stop {
-            Some(stop) if stopped.into_inner() => stop.check(),
-            _ => Ok(()),
-        }
+        stopped.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
+    /// Memory for the copied lines of a unit; the kernel takes what it needs for keys.
     fn allocate(&self) -> Result<Scratch> {
-        let [lines, keys]: [Result<Vec<u128>>; 2] = self.words().map(|words| {
-            let mut all = Vec::new();
-            let bytes = words.saturating_mul(16);
-            all.try_reserve_exact(words).map_err(|_| Error::OutOfMemory { bytes })?;
-            all.resize(words, 0u128);
-            Ok(all)
-        });
-        Ok(Scratch { lines: lines?, keys: keys? })
+        let [words, _] = self.words();
+        let mut lines = Vec::new();
+        let bytes = words.saturating_mul(16);
+        lines.try_reserve_exact(words).map_err(|_| Error::OutOfMemory { bytes })?;
+        lines.resize(words, 0u128);
+        Ok(Scratch { lines, keys: Vec::new() })
     }
 
     /// The results from this one on.
-    fn unit(&self, from: usize, out: &mut [u8], width: usize, own: &mut Scratch, share: Share<'_>) {
+    fn unit(&self, from: usize, out: &mut [u8], width: usize, own: &mut Scratch, share: Share<'_>) -> Result<()> {
         let (length, count) = (self.length(), out.len() / width);
         if !self.is_direct() {
             let starts: SmallVec<[usize; 64]> = (from..from + count).map(|i| self.line(i).0).collect();
@@ -161,8 +157,7 @@ impl Order<'_> {
             }
             let pitch = self.pitch();
             let bytes = &bytemuck::cast_slice::<u128, u8>(&own.lines)[..count * pitch * self.size];
-            (self.kernel)(Lines { bytes, length, pitch }, &self.ask, &mut own.keys, out, share);
-            return;
+            return (self.kernel)(Lines { bytes, length, pitch }, &self.ask, &mut own.keys, out, share);
         }
         let mut done = 0;
         while done < count {
@@ -172,9 +167,10 @@ impl Order<'_> {
             let (pitch, lines) = follow.map_or((length, 1), |stride| (stride, left.min(count - done)));
             let bytes = &self.bytes[start * self.size..][..((lines - 1) * pitch + length) * self.size];
             let to = &mut out[done * width..][..lines * width];
-            (self.kernel)(Lines { bytes, length, pitch }, &self.ask, &mut own.keys, to, share);
+            (self.kernel)(Lines { bytes, length, pitch }, &self.ask, &mut own.keys, to, share)?;
             done += lines;
         }
+        Ok(())
     }
 
     /// Where the line of a result begins, and how many results from it on differ in the last kept dim alone.
