@@ -203,6 +203,8 @@ impl Reader<'_> {
     fn stream(&mut self, s: &Streamed) -> Result<(), Stop> {
         let job = &self.work.jobs[s.job];
         let (plan, e) = self.work.of(job);
+        // Tiles have memory of their own.
+        self.spares.free();
         let mut known = HashMap::new();
         for (node, name) in s.residents(&plan.typed) {
             let input = e.uses.iter().copied().find(|i| self.inputs[*i].name == name);
