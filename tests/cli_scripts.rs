@@ -89,6 +89,7 @@ fn fixtures(name: &str) -> Dir {
     dir.npy("w.npy", &Tensor::from_slice(&[half::f16::ONE; 3], [3]).unwrap());
     dir.file("scale.cw", SCALE);
     dir.file("plain.cw", b"castwise 1\nprogram(rules = torch) (%x: f32[?]) {\n  %0 = neg %x\n  fetch %0\n}\n");
+    dir.file("scale.txt", SCALE);
     dir.file("kept.cw", SCALE);
     dir.file("loose.cw", b"castwise 1 program(rules = torch)\n(%x: f32[?]) {\n%y = neg %x\n}");
     dir.file("several.cw", b"castwise 1\nprogram(rules = torch) (%x: f32[?]) {\n  %a = abs %x\n  %b = neg %x\n}\n");

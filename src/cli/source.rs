@@ -4,6 +4,7 @@
 //! the maximum length of a program. Does not: run programs.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -32,14 +33,28 @@ pub(super) enum Asked<'a> {
     Program(&'a Path),
 }
 
-/// Classifies an argument. File names need not be UTF-8, but expressions must be.
+/// Classifies an argument. File names need not be UTF-8, but expressions must be. Errors: it is the file of a program by its contents, and
+/// not by its name.
 pub(super) fn asked(argument: &OsStr) -> Result<Asked<'_>, Failure> {
     let bytes = argument.as_encoded_bytes();
     if bytes == b"-" || bytes.ends_with(b".cw") {
         return Ok(Asked::Program(Path::new(argument)));
     }
+    if begins_as_program(Path::new(argument)) {
+        let name = report::escaped(&Path::new(argument).display().to_string());
+        return Err(Failure::usage(format!(
+            "{name} is a program as text: name it FILE.cw, or read it with `- < {name}`"
+        )));
+    }
     let text = argument.to_str().map(Asked::Expression);
     text.ok_or_else(|| Failure::usage("the expression is not UTF-8, and it is not a program file (FILE.cw)"))
+}
+
+/// Whether this is a file whose text begins as that of a program.
+fn begins_as_program(file: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = file.is_file() && File::open(file).is_ok_and(|f| f.take(9).read_to_end(&mut start).is_ok());
+    read && (start.starts_with(b"castwise ") || start.starts_with(b"program("))
 }
 
 impl Source {
