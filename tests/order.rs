@@ -188,16 +188,8 @@ fn long_lines_have_the_same_elements_on_any_number_of_threads() {
     let mut infinite = mixed.clone();
     infinite[..n / 2].fill(f64::NEG_INFINITY);
     let nans: Vec<f64> = mixed.iter().map(|v| if (*v as usize).is_multiple_of(3) { f64::NAN } else { *v }).collect();
-    // Of the elements from which bounds of a rank are estimated, one in 32: all are less than the others, or all but a few of the others
-    // are between the bounds.
-    let sampled = |i: usize| i / 32 < 4096 && i % 32 == ((i / 32) as u32).wrapping_mul(0x9e37_79b9) as usize >> 7 & 31;
-    let outside: Vec<f64> = (0..n).map(|i| if sampled(i) { -1.0 } else { mixed[i] }).collect();
-    let inside: Vec<f64> =
-        (0..n).map(|i| if sampled(i) { (i / 32) as f64 } else { 2000.0 + mixed[i] / n as f64 }).collect();
     for (line, name) in [
         (random, "random"),
-        (outside, "outside"),
-        (inside, "inside"),
         (mixed, "mixed"),
         (falling, "falling"),
         (periodic, "periodic"),

@@ -20,6 +20,7 @@ pub(crate) mod location;
 pub(crate) mod names;
 #[cfg(test)]
 pub(crate) mod random;
+pub(crate) mod room;
 pub(crate) mod scalar;
 pub mod shape;
 pub(crate) mod trace;

@@ -54,7 +54,7 @@ pub(super) fn asked(argument: &OsStr) -> Result<Asked<'_>, Failure> {
 fn begins_as_program(file: &Path) -> bool {
     let mut start = Vec::new();
     let read = file.is_file() && File::open(file).is_ok_and(|f| f.take(9).read_to_end(&mut start).is_ok());
-    read && (start.starts_with(b"castwise ") || start.starts_with(b"program("))
+    read && start == b"castwise "
 }
 
 impl Source {

@@ -10,7 +10,8 @@ use bytemuck::Zeroable;
 
 use super::keys::{Between, Key, Ordered, with_ordered};
 use crate::base::dtype::DType;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
+use crate::base::room::lengthen;
 use crate::ops::Choice;
 
 /// Which element of a line is asked for.
@@ -122,12 +123,7 @@ fn answer<T: Ordered>(
 
 /// Room for `n` keys, with any contents.
 fn room<K: Key>(keys: &mut Vec<u128>, n: usize) -> Result<&mut [K]> {
-    let words = n.saturating_mul(size_of::<K>()).div_ceil(size_of::<u128>());
-    if keys.len() < words {
-        let bytes = words.saturating_mul(size_of::<u128>());
-        keys.try_reserve_exact(words - keys.len()).map_err(|_| Error::OutOfMemory { bytes })?;
-        keys.resize(words, 0);
-    }
+    lengthen(keys, n.saturating_mul(size_of::<K>()).div_ceil(size_of::<u128>()))?;
     Ok(&mut bytemuck::cast_slice_mut(keys)[..n])
 }
 
@@ -166,11 +162,7 @@ fn find<T: Ordered>(line: &[T], ask: &Ask, keys: &mut Vec<u128>, share: Share<'_
     let long = n >= LONG;
     let is_nan = |x: &T| Some(x.ascending()) == T::NAN;
     let sought = T::NAN.is_some() && ask.nans != Nans::Last;
-    let nans = match sought {
-        true if long => count(line, is_nan, share),
-        true => line.iter().filter(|x| is_nan(x)).count(),
-        false => 0,
-    };
+    let nans = if sought { count(line, is_nan, share) } else { 0 };
     if nans > 0 && ask.nans == Nans::Win {
         return Ok(Found::one(line.iter().position(is_nan).unwrap_or(0)));
     }
@@ -193,31 +185,35 @@ struct Place<K> {
     after: usize,
 }
 
+/// The element of a rank among all that have these keys, which are ordered around it.
+fn nth<K: Key>(keys: &mut [K], rank: usize) -> Place<K> {
+    let (left, key, _) = keys.select_nth_unstable(rank);
+    let key = *key;
+    Place { key, after: left.iter().filter(|k| **k == key).count() }
+}
+
 /// The elements of the ranks, by all keys of a line.
 fn ranked<T: Ordered>(line: &[T], ranks: &Ranks, keys: &mut [T::Key]) -> [Place<T::Key>; 2] {
     keys.iter_mut().zip(line).for_each(|(key, x)| *key = x.ascending());
-    let (left, key, right) = keys.select_nth_unstable(ranks.low);
-    let key = *key;
-    let low = Place { key, after: left.iter().filter(|k| **k == key).count() };
-    let high = match right.iter().copied().min().filter(|_| ranks.high > ranks.low) {
-        Some(high) if high == key => Place { key, after: low.after + 1 },
-        Some(high) => Place { key: high, after: 0 },
+    let low = nth(keys, ranks.low);
+    let high = match keys[ranks.low + 1..].iter().copied().min().filter(|_| ranks.high > ranks.low) {
+        Some(key) if key == low.key => Place { key, after: low.after + 1 },
+        Some(key) => Place { key, after: 0 },
         None => low,
     };
     [low, high]
 }
 
 /// The position of an element.
-fn nth_equal<T: Ordered>(line: &[T], place: Place<T::Key>) -> usize {
-    let Place { key, after: mut before } = place;
+fn nth_equal<T: Ordered>(line: &[T], Place { key, mut after }: Place<T::Key>) -> usize {
     let is = |x: &T| x.ascending() == key;
     for (i, block) in line.chunks(512).enumerate() {
         let here = block.iter().filter(|x| is(x)).count();
-        if before < here {
-            let found = (0..block.len()).filter(|at| is(&block[*at])).nth(before);
+        if after < here {
+            let found = (0..block.len()).filter(|at| is(&block[*at])).nth(after);
             return i * 512 + found.unwrap_or(0);
         }
-        before -= here;
+        after -= here;
     }
     0
 }
@@ -238,61 +234,66 @@ fn count<T: Ordered>(line: &[T], is: impl Fn(&T) -> bool + Sync, share: Share<'_
 /// for them.
 fn sampled<T: Ordered>(line: &[T], ranks: &Ranks, keys: &mut [T::Key], share: Share<'_>) -> Option<[Place<T::Key>; 2]> {
     let (low, high) = bracket(line, ranks, &mut keys[..SAMPLE]);
-    let sifted = Mutex::new(Sifted { below: 0, low: 0, high: 0, inside: 0, keys });
+    let sifted = Mutex::new(Sifted { low, high, below: 0, lows: 0, inside: 0, highs: 0, keys });
     share(line.len().div_ceil(PIECE), &|i| {
         let piece = &line[i * PIECE..line.len().min((i + 1) * PIECE)];
         for some in piece.chunks(SIFTED) {
             let mut kept = [T::Key::zeroed(); SIFTED];
             let (below, count) = sift(some, low, high, &mut kept);
-            sifted.lock().unwrap_or_else(PoisonError::into_inner).add(below, &mut kept[..count], low, high);
+            sifted.lock().unwrap_or_else(PoisonError::into_inner).add(below, &mut kept[..count]);
         }
     });
     let mut sifted = sifted.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let first = sifted.place(ranks.low, low, high)?;
-    Some([first, if ranks.high > ranks.low { sifted.place(ranks.high, low, high)? } else { first }])
+    let first = sifted.place(ranks.low)?;
+    Some([first, if ranks.high == ranks.low { first } else { sifted.place(ranks.high)? }])
 }
 
-/// What a line has about two keys: how many elements are below both and have the one or the other, and the keys between.
+/// What a line has about two keys: how many elements are below both, have the lower, are between and have the higher one.
 struct Sifted<'a, K> {
+    low: K,
+    high: K,
     below: usize,
-    low: usize,
-    high: usize,
+    lows: usize,
     inside: usize,
-    /// As many as there is room for, in any order.
+    highs: usize,
+    /// The keys between, in any order, as many as there is room for.
     keys: &'a mut [K],
 }
 
 impl<K: Key> Sifted<'_, K> {
     /// Adds elements below, and keys from `low` to `high`.
-    fn add(&mut self, below: usize, kept: &mut [K], low: K, high: K) {
-        let mut inside = 0;
-        let mut lows = 0;
+    fn add(&mut self, below: usize, kept: &mut [K]) {
+        let (mut lows, mut inside) = (0, 0);
         for i in 0..kept.len() {
             let key = kept[i];
             kept[inside] = key;
-            lows += usize::from(key == low);
-            inside += usize::from((key > low) & (key < high));
+            lows += usize::from(key == self.low);
+            inside += usize::from((key > self.low) & (key < self.high));
         }
         if let Some(to) = self.keys.get_mut(self.inside..self.inside + inside) {
             to.copy_from_slice(&kept[..inside]);
         }
         self.below += below;
-        self.low += lows;
-        self.high += kept.len() - lows - inside;
+        self.lows += lows;
         self.inside += inside;
+        self.highs += kept.len() - lows - inside;
     }
 
     /// The element of a rank; `None` if it is outside, or not all keys had room.
-    fn place(&mut self, rank: usize, low: K, high: K) -> Option<Place<K>> {
+    fn place(&mut self, rank: usize) -> Option<Place<K>> {
         let rank = rank.checked_sub(self.below)?;
-        let Some(between) = rank.checked_sub(self.low) else { return Some(Place { key: low, after: rank }) };
+        let Some(between) = rank.checked_sub(self.lows) else { return Some(Place { key: self.low, after: rank }) };
         if let Some(after) = between.checked_sub(self.inside) {
-            return (after < self.high).then_some(Place { key: high, after });
+            return (after < self.highs).then_some(Place { key: self.high, after });
         }
-        let (left, key, _) = self.keys.get_mut(..self.inside)?.select_nth_unstable(between);
-        let key = *key;
-        Some(Place { key, after: left.iter().filter(|k| **k == key).count() })
+        Some(nth(self.keys.get_mut(..self.inside)?, between))
     }
+}
+
+/// The position of an element of a sample, one in `step`: not at equal distances, which a periodic line could be in step with.
+fn position(i: usize, step: usize) -> usize {
+    let within = (i as u32).wrapping_mul(0x9e37_79b9) as usize >> 7;
+    i * step + within % step
 }
 
 /// Keys between which those of the ranks most likely are.
@@ -300,9 +301,7 @@ fn bracket<T: Ordered>(line: &[T], ranks: &Ranks, sample: &mut [T::Key]) -> (T::
     let (n, most) = (line.len(), sample.len() - 1);
     let step = n / sample.len();
     for (i, key) in sample.iter_mut().enumerate() {
-        // Not at equal distances, which a periodic line could be in step with.
-        let within = (i as u32).wrapping_mul(0x9e37_79b9) as usize >> 7;
-        *key = line[i * step + within % step].ascending();
+        *key = line[position(i, step)].ascending();
     }
     let at = |rank: usize| (rank as f64 / n as f64 * most as f64) as usize;
     let (low, high) = (at(ranks.low).checked_sub(SLACK), at(ranks.high) + SLACK);
@@ -326,4 +325,46 @@ fn sift<T: Ordered>(piece: &[T], low: T::Key, high: T::Key, to: &mut [T::Key]) -
         kept += usize::from((key >= low) & (key <= high));
     }
     (below, kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::keys::Double;
+
+    /// The value of the median by a sample, with room for an eighth of the keys; `None` if all are needed.
+    fn median(line: &[f64]) -> Option<f64> {
+        let line: &[Double] = bytemuck::cast_slice(line);
+        let ranks = Ranks { low: line.len() / 2, high: line.len() / 2, between: None };
+        let mut keys = vec![0; line.len() / SHARE];
+        let [low, _] = sampled(line, &ranks, &mut keys, &|n, work| (0..n).for_each(work))?;
+        Some(bytemuck::cast(line[nth_equal(line, low)]))
+    }
+
+    #[test]
+    fn an_eighth_of_the_keys_is_enough_unless_a_sample_misleads() {
+        let n = LONG;
+        let mixed: Vec<f64> = (0..n).map(|i| (i * 7919 % n) as f64).collect();
+        assert_eq!(median(&mixed), Some((n / 2) as f64));
+        let rising: Vec<f64> = (0..n).map(|i| i as f64).collect();
+        assert_eq!(median(&rising), Some((n / 2) as f64));
+        // More than the room are equal.
+        let equal: Vec<f64> = mixed.iter().map(|x| if *x < 0.9 * n as f64 { 3.0 } else { *x }).collect();
+        assert_eq!(median(&equal), Some(3.0));
+        let with = |of: &dyn Fn(usize) -> f64| -> Vec<f64> {
+            let mut line = mixed.iter().map(|x| 2000.0 + x / n as f64).collect::<Vec<_>>();
+            (0..SAMPLE).for_each(|s| line[position(s, n / SAMPLE)] = of(s));
+            line
+        };
+        // The rank is outside of the sample's keys; too many are between them.
+        let ask = Ask { rank: Rank::Kth(n / 2), nans: Nans::Last, choice: Choice::Lower, mean: false, position: true };
+        for mut line in [with(&|_| 0.0), with(&|s| s as f64)] {
+            assert_eq!(median(&line), None);
+            let found =
+                find::<Double>(bytemuck::cast_slice(&line), &ask, &mut Vec::new(), &|n, work| (0..n).for_each(work));
+            let got = line[found.unwrap().at[0]];
+            line.sort_by(f64::total_cmp);
+            assert_eq!(got, line[n / 2]);
+        }
+    }
 }

@@ -10,6 +10,7 @@ use super::keys::{Key, Ordered, with_ordered};
 use super::order::{Lines, Share};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::base::room::list;
 
 /// Which elements of a line are asked for, in which order.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,11 +55,7 @@ fn words<T: Ordered>(length: usize) -> Result<Vec<WordOf<T>>> {
     if got > max {
         return Err(Error::Limit { which: "the number of elements of a line that is sorted", max, got });
     }
-    let mut words: Vec<WordOf<T>> = Vec::new();
-    let bytes = length.saturating_mul(size_of::<WordOf<T>>());
-    words.try_reserve_exact(length).map_err(|_| Error::OutOfMemory { bytes })?;
-    words.resize(length, Default::default());
-    Ok(words)
+    list(length)
 }
 
 fn sorted<T: Ordered>(lines: Lines<'_>, how: &Sorting, results: &mut [u8]) -> Result<()> {

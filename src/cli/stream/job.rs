@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use castwise::{DType, Error, Executor, Part, Tensor, TypedProgram};
 
+use super::spare::is_free;
 use super::split::Split;
 use super::tile::{Made, Tile, residents};
 
@@ -71,9 +72,8 @@ pub(super) struct Slot {
 impl Slot {
     /// Makes room to read the operand of this number into.
     pub(super) fn prepare(&mut self, i: usize, dtype: DType, shape: &[usize]) -> Result<(), Error> {
-        // A result that is an input has its memory: then other memory is read into.
-        let fits =
-            self.read.get_mut(i).is_some_and(|t| t.dtype() == dtype && t.shape() == shape && t.as_mut_ptr().is_some());
+        let elements = shape.iter().product();
+        let fits = self.read.get_mut(i).is_some_and(|t| t.shape() == shape && is_free(t, dtype, elements));
         if !fits {
             self.read.truncate(i);
             self.read.push(Tensor::zeros(dtype, shape)?);

@@ -1,7 +1,6 @@
 //! Memory of tensors that were read and are not needed any more, to read others into.
 //!
-//! Guarantees: at most [`KEPT`] bytes are kept, the last ones. Does not: keep memory that something else has, such as a result that is
-//! an input.
+//! Guarantees: at most [`KEPT`] bytes are kept, the last ones; memory that something else has is not given out.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,6 +14,11 @@ const KEPT: u64 = 16 << 20;
 
 /// Larger tensors need so much memory themselves that none is kept beside them.
 const LARGEST: u64 = KEPT / 2;
+
+/// Whether a tensor of so many elements can be read into this one: nothing else has its memory, such as a result that is an input.
+pub(super) fn is_free(t: &mut Tensor, dtype: DType, elements: usize) -> bool {
+    t.dtype() == dtype && t.numel() == elements && t.as_mut_ptr().is_some()
+}
 
 /// Tensors whose memory is free, the last ones at the end.
 #[derive(Default)]
@@ -52,9 +56,8 @@ impl Spares {
             self.free();
         }
         let mut all = self.all();
-        let elements: usize = shape.iter().product();
-        let fits = |t: &mut Tensor| t.dtype() == dtype && t.numel() == elements && t.as_mut_ptr().is_some();
-        let found = all.iter_mut().rposition(fits).and_then(|at| all.remove(at));
+        let elements = shape.iter().product();
+        let found = all.iter_mut().rposition(|t| is_free(t, dtype, elements)).and_then(|at| all.remove(at));
         drop(all);
         found.map_or_else(|| Tensor::zeros(dtype, shape), |t| t.reshape(shape))
     }

@@ -8,6 +8,7 @@ use super::results::Results;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
 use crate::base::host::CACHE_LINE;
+use crate::base::room::list;
 use crate::kernels::index::{COLUMN_BLOCK, IndexKernels};
 use crate::kernels::operands;
 use crate::runtime::thread_pool::share;
@@ -61,10 +62,7 @@ impl Search<'_> {
         if pieces == 1 {
             return self.pieces(rows, found);
         }
-        let mut candidates = Vec::new();
-        let count = results.saturating_mul(pieces);
-        candidates.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes: count.saturating_mul(8) })?;
-        candidates.resize(count, 0);
+        let mut candidates = list(results.saturating_mul(pieces))?;
         self.pieces(rows, &mut candidates)?;
         self.combine(rows, &candidates, found);
         Ok(())

@@ -12,6 +12,7 @@ use super::try_share;
 use crate::base::cancel::Stop;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::base::room::list;
 use crate::kernels::num::Canonical;
 
 /// Elements of results that are made together, about.
@@ -187,9 +188,7 @@ fn added<T: Sums>(m: &Moves<'_>, first: usize, out: &mut [u8]) -> Result<()> {
     let Places::To(index) = m.places else { return Err(Error::Internal("elements are moved, not added".into())) };
     let (from, to, width) = (m.extents.0 * m.width, m.extents.1 * m.width, m.width);
     let (all, out): (&[T], &mut [T]) = (bytemuck::cast_slice(m.bytes), bytemuck::cast_slice_mut(out));
-    let mut sums: Vec<T::Wide> = Vec::new();
-    sums.try_reserve_exact(to).map_err(|_| Error::OutOfMemory { bytes: to * size_of::<T::Wide>() })?;
-    sums.resize(to, T::Wide::default());
+    let mut sums: Vec<T::Wide> = list(to)?;
     for (line, out) in out.chunks_mut(to).enumerate() {
         let here = (first + line) * from..(first + line + 1) * from;
         sums.fill(T::Wide::default());

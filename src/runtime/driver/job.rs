@@ -9,6 +9,7 @@ use crate::base::cancel::Stop;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::host::CACHE_LINE;
+use crate::base::room::list;
 use crate::base::scalar::Bits;
 use crate::kernels::reduce::Part;
 use crate::kernels::{BlockFn, Refusal};
@@ -92,9 +93,7 @@ impl Buffer<'_> {
             unsafe { std::slice::from_raw_parts(self.start, self.len) }
         };
         let reached = bytes.get(first as usize * size..end as usize * size).unwrap_or_default();
-        let (mut words, count) = (Vec::new(), reached.len().div_ceil(size_of::<u128>()));
-        words.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes: reached.len() })?;
-        words.resize(count, 0);
+        let mut words = list(reached.len().div_ceil(size_of::<u128>()))?;
         bytemuck::cast_slice_mut::<u128, u8>(&mut words)[..reached.len()].copy_from_slice(reached);
         Ok((words, -reach.0 as usize))
     }

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
 use crate::base::host::CACHE_LINE;
+use crate::base::room::lengthen;
 use crate::kernels::order::{Ask, LONG, Lines, OrderFn, Share};
 use crate::runtime::thread_pool::share;
 
@@ -39,7 +40,8 @@ pub(crate) struct Order<'a> {
     pub(crate) stop: Option<&'a Stop<'a>>,
 }
 
-/// Memory of a thread: lines that were copied, and the keys of one.
+/// Memory of a thread, which grows as needed: lines that were copied, and keys of one.
+#[derive(Default)]
 struct Scratch {
     lines: Vec<u128>,
     keys: Vec<u128>,
@@ -108,7 +110,7 @@ impl Order<'_> {
             return Err(Error::Internal("an order of elements in wrong memory".into()));
         }
         let (workers, block) = (self.workers(results), self.block());
-        let scratch = (0..workers).map(|_| self.allocate()).collect::<Result<Vec<_>>>()?;
+        let scratch: Vec<Scratch> = (0..workers).map(|_| Scratch::default()).collect();
         let (scratch, stopped) = (Mutex::new(scratch), Mutex::new(None));
         let units = results.div_ceil(block);
         let per = units.div_ceil(if workers > 1 { workers * PARTS } else { 1 }).max(1);
@@ -133,20 +135,11 @@ impl Order<'_> {
         stopped.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
-    /// Memory for the copied lines of a unit; the kernel takes what it needs for keys.
-    fn allocate(&self) -> Result<Scratch> {
-        let [words, _] = self.words();
-        let mut lines = Vec::new();
-        let bytes = words.saturating_mul(16);
-        lines.try_reserve_exact(words).map_err(|_| Error::OutOfMemory { bytes })?;
-        lines.resize(words, 0u128);
-        Ok(Scratch { lines, keys: Vec::new() })
-    }
-
     /// The results from this one on.
     fn unit(&self, from: usize, out: &mut [u8], width: usize, own: &mut Scratch, share: Share<'_>) -> Result<()> {
         let (length, count) = (self.length(), out.len() / width);
         if !self.is_direct() {
+            lengthen(&mut own.lines, self.words()[0])?;
             let starts: SmallVec<[usize; 64]> = (from..from + count).map(|i| self.line(i).0).collect();
             match self.size {
                 1 => self.gather::<u8>(&starts, &mut own.lines),

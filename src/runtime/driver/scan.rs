@@ -14,6 +14,7 @@ use super::turn::Turns;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
 use crate::base::host::FloatMode;
+use crate::base::room::list;
 use crate::kernels::scan::ScanKernels;
 use crate::kernels::{BlockFn, operands};
 use crate::runtime::thread_pool::share;
@@ -184,11 +185,7 @@ impl Scan<'_> {
 
     /// Memory for the totals of all blocks.
     fn totals(&self) -> Result<Vec<u128>> {
-        let bytes = self.total_bytes();
-        let mut totals = Vec::new();
-        totals.try_reserve_exact(bytes.div_ceil(LARGEST)).map_err(|_| Error::OutOfMemory { bytes })?;
-        totals.resize(bytes.div_ceil(LARGEST), 0u128);
-        Ok(totals)
+        list(self.total_bytes().div_ceil(LARGEST))
     }
 
     /// Scans lines of at most a block, many in a tile.

@@ -8,6 +8,7 @@ use super::try_share;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
 use crate::base::host::CACHE_LINE;
+use crate::base::room::list;
 use crate::kernels::order::{Lines, Share};
 use crate::kernels::sort::{SortKernels, Sorting};
 use crate::plan::tuning::{SORTED_AT_ONCE, SORTED_PART};
@@ -35,10 +36,7 @@ pub(crate) struct Sort<'a> {
 
 /// A copy of bytes for words of 16 bytes, so that they are aligned.
 fn words(bytes: usize) -> Result<Vec<u128>> {
-    let mut all = Vec::new();
-    all.try_reserve_exact(bytes.div_ceil(16)).map_err(|_| Error::OutOfMemory { bytes })?;
-    all.resize(bytes.div_ceil(16), 0);
-    Ok(all)
+    list(bytes.div_ceil(16))
 }
 
 impl Sort<'_> {
