@@ -94,10 +94,12 @@ fn demands(step: &Step, i: usize) -> Shows {
     }
 }
 
-/// The values of a segment whose bits are demanded: those that are stored, and those whose bits are copied into them.
-fn demanded(kernel: &Kernel, segment: &Segment) -> Vec<bool> {
+/// The values of a segment whose bits are demanded: those that are stored, and those whose bits are copied into them. Not those that are
+/// only summed: reductions make the NaNs of their results canonical.
+fn demanded(kernel: &Kernel, segment: &Segment, sums: &[(SlotId, DType)]) -> Vec<bool> {
     let mut demanded = vec![false; kernel.values.len()];
-    segment.stores.iter().for_each(|(v, _)| demanded[*v as usize] = true);
+    let kept = segment.stores.iter().filter(|(_, to)| !sums.iter().any(|(slot, _)| slot == to));
+    kept.for_each(|(v, _)| demanded[*v as usize] = true);
     for s in segment.steps.iter().rev() {
         let step = &kernel.steps[*s as usize];
         for (i, a) in step.args.iter().flatten().enumerate() {
@@ -117,7 +119,7 @@ pub(super) fn lower(isa: Isa, kernel: &Kernel, segment: &Segment, lanes: usize, 
     segment.loads.iter().for_each(|(v, slot, uniform)| values[*v as usize] = Known::Memory(*slot, *uniform));
     let mut stores: Vec<SlotId> = vec![SlotId::MAX; kernel.values.len()];
     segment.stores.iter().for_each(|(v, slot)| stores[*v as usize] = *slot);
-    let demanded = demanded(kernel, segment);
+    let demanded = demanded(kernel, segment, sums);
     let mut l = Lower { body: Body::new(isa), kernel, lanes, values, demanded, bf16_nans: HashSet::new() };
     for s in &segment.steps {
         let step = kernel.steps[*s as usize];
