@@ -25,6 +25,9 @@ pub(crate) const APART: f32 = 4.0;
 /// sizes were not measured. Part of [`PIECE`], so that the bits of long reductions depend on it.
 pub(crate) const TILE: usize = 512;
 
+/// Bytes of a tile of elements of the widest dtype, the room that each tile has. A row that is reduced and fits is one tile.
+pub(crate) const TILE_BYTES: usize = 16 * TILE;
+
 /// Tiles of a piece, the part of a long row that becomes one partial result. Not measured. The order in which a reduction
 /// combines its elements follows from it, and must not depend on the machine: a change changes the bits of results.
 const PIECE_TILES: usize = 16;

@@ -11,7 +11,7 @@ use crate::plan::geometry::{Access, Fold, Geometry, OperandAccess};
 use crate::plan::schedule::{Schedule, Slot, SlotId, Stage};
 use crate::plan::tuning::{
     FOLDED_ROWS, LONG_ROW, PATTERN_BYTES, PATTERN_STEP, PIECE, PLAIN_TILES, ROW_BLOCK, SHARED_BYTES, SHARED_FROM,
-    SHARED_MOST, STEPS_BETWEEN_CHECKS, SUMMED_ROWS, TILE, UNIFORM_ROWS,
+    SHARED_MOST, STEPS_BETWEEN_CHECKS, SUMMED_ROWS, TILE, TILE_BYTES, UNIFORM_ROWS,
 };
 
 /// How a launch walks a domain that has elements. `multiple` divides the lengths that the segments take: 1 if they take
@@ -133,6 +133,7 @@ impl Chooser<'_> {
             (Some(Fold::Rows(_)), RowFold::Short { .. }) => whole(most),
             (Some(Fold::Rows(n)), _) if n <= TILE => (most / n * n, PIECE),
             (Some(Fold::Rows(_)), _) if self.adds_alone(fold) => (PIECE, PIECE),
+            (Some(Fold::Rows(n)), _) if most == TILE && self.fits_tile(n) => (n, PIECE),
             (Some(Fold::Rows(_)), _) => (most, PIECE),
             (Some(Fold::Columns(_)), _) => whole(TILE),
             (Some(Fold::Stacked { count, width }), _) => match stack(count, width) {
@@ -144,6 +145,13 @@ impl Chooser<'_> {
             },
         };
         Cut { tile, piece, pieces: self.geometry.inner.div_ceil(piece) }
+    }
+
+    /// Whether so many elements of everything that a tile holds fit its room: then a row is reduced in one call. Not where operands are
+    /// transposed, whose tiles are closer together.
+    fn fits_tile(&self, n: usize) -> bool {
+        let widest = self.schedule.dtypes.iter().map(|d| d.size()).max().unwrap_or(1);
+        n * widest <= TILE_BYTES && !self.geometry.operands.iter().any(OperandAccess::is_transposed)
     }
 
     fn walk(&self, fold: RowFold, cut: Cut) -> Walk {

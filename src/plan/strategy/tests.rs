@@ -11,7 +11,7 @@ use crate::ops::Op;
 use crate::plan::geometry::{BroadcastKind, Geometry, OperandAccess, Reduction};
 use crate::plan::kernel::{Kernel, KernelBuilder, Operand};
 use crate::plan::schedule::{Schedule, schedule};
-use crate::plan::tuning::{PLAIN_TILES, TILE};
+use crate::plan::tuning::{PLAIN_TILES, TILE, TILE_BYTES};
 
 /// What a kernel computes of its operands before it stores or reduces it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,7 +160,7 @@ fn longest(s: &Strategy, inner: usize) -> usize {
     most
 }
 
-/// Scratch tiles have room for [`TILE`] elements, written out operands for some tiles more.
+/// Scratch tiles have room for [`TILE_BYTES`], written out operands for some tiles more.
 #[test]
 fn calls_are_no_longer_than_the_tiles_that_they_write() {
     let (mut r, mut walks) = (Random(1), BTreeSet::new());
@@ -186,7 +186,8 @@ fn calls_are_no_longer_than_the_tiles_that_they_write() {
         let added = if s.adds() { schedule.folds.iter().filter(|f| f.is_sum).count() } else { 0 };
         let copies = g.operands.iter().any(OperandAccess::is_gathered) && !is_in_parts;
         if schedule.tiles as usize > added || copies {
-            assert!(longest <= TILE, "{longest}: {s}{g:?}");
+            let widest = schedule.dtypes.iter().map(|d| d.size()).max().unwrap_or(1);
+            assert!(longest * widest <= TILE_BYTES, "{longest}: {s}{g:?}");
         }
         if g.operands.iter().any(|o| !o.is_in_place()) && !is_in_parts {
             assert!(longest <= PLAIN_TILES * TILE, "{longest}: {s}{g:?}");

@@ -13,16 +13,16 @@ use crate::ops::MAX_OPERANDS;
 use crate::plan::geometry::{Access, OperandAccess};
 use crate::plan::schedule::{Slot, SlotId};
 use crate::plan::strategy::Walk;
-use crate::plan::tuning::{PLAIN_TILES, ROW_BLOCK, SUMMED_ROWS, TILE, UNIFORM_ROWS};
+use crate::plan::tuning::{PLAIN_TILES, ROW_BLOCK, SUMMED_ROWS, TILE, TILE_BYTES, UNIFORM_ROWS};
 
 /// Bytes of an element of the widest dtype.
-const WIDEST: usize = 16;
+const WIDEST: usize = TILE_BYTES / TILE;
 
 /// Room for a padded copy: [`WIDTH`] elements.
 pub(super) const PADDED: usize = WIDEST * WIDTH;
 
 /// Room for a tile.
-pub(super) const TILE_ROOM: usize = WIDEST * TILE;
+pub(super) const TILE_ROOM: usize = TILE_BYTES;
 
 /// Room for the lanes of a reduction.
 pub(super) const LANES_ROOM: usize = WIDEST * LANES;

@@ -116,7 +116,7 @@ impl Worker<'_> {
             while at < end {
                 let lead = lead(self.job.outputs, strategy, row * self.job.launch.geometry.inner + at, end - at);
                 let n = if lead > 0 { lead } else { strategy.step(at, end) };
-                self.begin_lanes(0, at);
+                self.begin_lanes(0, at, n);
                 let values = self.span(row, at, n)?;
                 self.fold_row(values, (row, 0), at, n);
                 at += n;
@@ -148,8 +148,9 @@ impl Worker<'_> {
     /// Repeats constants, or else other uniform values, over their tiles.
     unsafe fn fills(&mut self, constant: bool) {
         for f in self.job.launch.schedule.fills.iter().filter(|f| f.constant == constant) {
-            // SAFETY: the source holds one element; the target is a tile.
-            unsafe { fill(self.table[f.from as usize], f.dtype, TILE, self.table[f.to as usize]) };
+            let n = self.strategy().tile.clamp(TILE, TILE_ROOM / f.dtype.size());
+            // SAFETY: the source holds one element; the target is a tile, which has room for so many.
+            unsafe { fill(self.table[f.from as usize], f.dtype, n, self.table[f.to as usize]) };
         }
     }
 

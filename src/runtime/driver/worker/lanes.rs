@@ -25,14 +25,27 @@ impl Worker<'_> {
         unsafe { self.scratch.add(self.layout.lanes + (k * ROW_BLOCK + r) * LANES_ROOM) }
     }
 
-    /// Makes the lanes of the `r`-th row of a block ready for the tile at `at`.
+    /// Whether elements `at..at + n` of a row are a whole piece, which a kernel then reduces in one call.
+    fn is_piece(&self, at: usize, n: usize) -> bool {
+        at.is_multiple_of(self.strategy().piece) && self.ends_piece(at + n)
+    }
+
+    /// Whether a piece ends before this element of a row.
+    fn ends_piece(&self, end: usize) -> bool {
+        end == self.job.launch.geometry.inner || end.is_multiple_of(self.strategy().piece)
+    }
+
+    /// Makes the lanes of the `r`-th row of a block ready for elements `at..at + n`.
     ///
     /// # Safety
     /// As [`Worker::units`].
-    pub(super) unsafe fn begin_lanes(&mut self, r: usize, at: usize) {
+    pub(super) unsafe fn begin_lanes(&mut self, r: usize, at: usize, n: usize) {
         let strategy = self.job.launch.strategy;
         let (RowFold::Lanes { contiguous } | RowFold::Sums { contiguous }) = strategy.fold else { return };
         for (k, (fold, reduced)) in self.job.folds.iter().zip(&self.job.launch.schedule.folds).enumerate() {
+            if !self.adds(k) && self.is_piece(at, n) {
+                continue;
+            }
             // SAFETY: the lanes are this row's own.
             unsafe {
                 let lanes = self.lanes(k, r);
@@ -69,15 +82,15 @@ impl Worker<'_> {
                         let to = start.add(at / length * dtype.size());
                         f(operands([from, std::ptr::without_provenance(length)]), to, n);
                     }
-                    RowFold::InPlace => {
-                        whole(operands([from]), start.add(piece * dtype.size()), n);
-                    }
-                    RowFold::Lanes { .. } | RowFold::Sums { .. } => {
+                    RowFold::Lanes { .. } | RowFold::Sums { .. } if self.adds(k) || !self.is_piece(at, n) => {
                         self.fold_lanes(k, from, self.lanes(k, r), at, n);
-                        if at + n == self.job.launch.geometry.inner || (at + n).is_multiple_of(strategy.piece) {
+                        if self.ends_piece(at + n) {
                             let lanes = self.lanes(k, r).cast_const();
                             f(operands([lanes]), start.add(piece * dtype.size()), LANES);
                         }
+                    }
+                    RowFold::InPlace | RowFold::Lanes { .. } | RowFold::Sums { .. } => {
+                        whole(operands([from]), start.add(piece * dtype.size()), n);
                     }
                 }
             }

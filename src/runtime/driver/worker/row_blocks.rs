@@ -32,7 +32,7 @@ impl Worker<'_> {
                         self.next_row()?;
                     }
                     self.transposed = Some((r, at));
-                    self.begin_lanes(r, at);
+                    self.begin_lanes(r, at, n);
                     let values = self.span(first + r, at, n)?;
                     self.fold_row(values, (first + r, r), at, n);
                 }
