@@ -133,7 +133,7 @@ impl Chooser<'_> {
             (Some(Fold::Rows(_)), RowFold::Short { .. }) => whole(most),
             (Some(Fold::Rows(n)), _) if n <= TILE => (most / n * n, PIECE),
             (Some(Fold::Rows(_)), _) if self.adds_alone(fold) => (PIECE, PIECE),
-            (Some(Fold::Rows(n)), _) if most == TILE && self.fits_tile(n) => (n, PIECE),
+            (Some(Fold::Rows(n)), _) if most == TILE => (n.min(self.longest_tile()), PIECE),
             (Some(Fold::Rows(_)), _) => (most, PIECE),
             (Some(Fold::Columns(_)), _) => whole(TILE),
             (Some(Fold::Stacked { count, width }), _) => match stack(count, width) {
@@ -147,11 +147,13 @@ impl Chooser<'_> {
         Cut { tile, piece, pieces: self.geometry.inner.div_ceil(piece) }
     }
 
-    /// Whether so many elements of everything that a tile holds fit its room: then a row is reduced in one call. Not where operands are
-    /// transposed, whose tiles are closer together.
-    fn fits_tile(&self, n: usize) -> bool {
+    /// Elements of a tile for which there is room. Where operands are transposed, tiles are closer together.
+    fn longest_tile(&self) -> usize {
+        if self.geometry.operands.iter().any(OperandAccess::is_transposed) {
+            return TILE;
+        }
         let widest = self.schedule.dtypes.iter().map(|d| d.size()).max().unwrap_or(1);
-        n * widest <= TILE_BYTES && !self.geometry.operands.iter().any(OperandAccess::is_transposed)
+        (TILE_BYTES / widest).min(PIECE)
     }
 
     fn walk(&self, fold: RowFold, cut: Cut) -> Walk {
