@@ -77,6 +77,22 @@ fn every_dim_of_every_layout_has_the_first_extreme() {
     }
 }
 
+/// A line of vectors whose extreme is a zero of either sign, or a NaN of either sign.
+#[test]
+fn zeros_are_equal_and_nans_of_both_signs_are_beyond_numbers() {
+    for d in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        for (first, second) in [(0.0, -0.0), (-0.0, 0.0), (f64::NAN, 3.0), (-f64::NAN, 3.0), (-f64::NAN, f64::NAN)] {
+            for (op, rest) in [(Op::Argmax, -1.0), (Op::Argmin, 1.0)] {
+                let mut values = [rest; 100];
+                (values[41], values[77]) = (first, second);
+                let t = Eager::new(Rules::Torch).tensor(&Tensor::from_slice(&values, [100]).unwrap()).cast(d);
+                let found = both(&t.result().unwrap(), op, &Attrs::default(), 1).unwrap();
+                assert_eq!(found, [41], "{op} of {d}: {first} and {second} among {rest}");
+            }
+        }
+    }
+}
+
 #[test]
 fn long_lines_have_the_first_extreme_for_any_number_of_threads() {
     for n in [1 << 16, (1 << 19) + 7] {

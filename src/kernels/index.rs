@@ -4,7 +4,7 @@
 //! Guarantees: the first of equal elements, and the first NaN, is found, or the last of those up to an element, at every CPU level.
 //! Does not: divide a line into pieces; `driver` does.
 
-use super::keys::{Ordered, with_ordered};
+use super::keys::{Key, Ordered, with_ordered};
 use super::{BlockFn, CpuLevel, levels, slice, slice_mut};
 use crate::base::dtype::DType;
 use crate::ops::{MAX_OPERANDS, Op};
@@ -12,6 +12,8 @@ use crate::ops::{MAX_OPERANDS, Op};
 /// Which end of the order is looked for.
 pub(in crate::kernels) trait End {
     fn key<T: Ordered>(x: T) -> T::Key;
+    /// The key of the end, of the least and the largest quick key of numbers.
+    fn of<T: Ordered>(least: T::Key, most: T::Key) -> T::Key;
 }
 
 struct Largest;
@@ -22,6 +24,11 @@ impl End for Largest {
     fn key<T: Ordered>(x: T) -> T::Key {
         x.ascending()
     }
+
+    #[inline(always)]
+    fn of<T: Ordered>(_least: T::Key, most: T::Key) -> T::Key {
+        T::settled(most)
+    }
 }
 
 impl End for Smallest {
@@ -29,10 +36,16 @@ impl End for Smallest {
     fn key<T: Ordered>(x: T) -> T::Key {
         x.descending()
     }
+
+    #[inline(always)]
+    fn of<T: Ordered>(least: T::Key, _most: T::Key) -> T::Key {
+        T::settled(least).reversed()
+    }
 }
 
-/// Elements of a line whose largest key is found before its position is.
-const LINE_BLOCK: usize = 2048;
+/// Elements of a line whose largest key is found before its position is. 2026-11-28, one core of a virtual AMD EPYC (Zen 4, AVX-512),
+/// rows of 4096 f32 in the L2 cache, ns an element: 0.087 with 2048, 0.068 with 512.
+const LINE_BLOCK: usize = 512;
 
 /// Columns that [`columns_body`] goes through together, whose keys and positions stay in the L1 cache.
 pub(crate) const COLUMN_BLOCK: usize = 512;
@@ -42,18 +55,26 @@ pub(crate) const COLUMN_BLOCK: usize = 512;
 /// element: 1.03 with one running maximum, 0.11 with 32.
 const LANES: usize = 32;
 
+/// The least and the largest key of a block, which has at least one element.
+#[inline(always)]
+fn ends<T: Ordered>(block: &[T], key: impl Fn(T) -> T::Key) -> (T::Key, T::Key) {
+    let (mut least, mut most) = ([key(block[0]); LANES], [key(block[0]); LANES]);
+    let (groups, rest) = block.as_chunks::<LANES>();
+    for group in groups {
+        for ((least, most), x) in least.iter_mut().zip(&mut most).zip(group) {
+            (*least, *most) = (key(*x).min(*least), key(*x).max(*most));
+        }
+    }
+    let least = least.iter().fold(least[0], |least, key| least.min(*key));
+    let most = most.iter().fold(most[0], |most, key| most.max(*key));
+    rest.iter().fold((least, most), |(least, most), x| (least.min(key(*x)), most.max(key(*x))))
+}
+
 /// The largest key of a block, which has at least one element.
 #[inline(always)]
 fn most<T: Ordered, E: End>(block: &[T]) -> T::Key {
-    let mut lanes = [E::key(block[0]); LANES];
-    let (groups, rest) = block.as_chunks::<LANES>();
-    for group in groups {
-        for (most, x) in lanes.iter_mut().zip(group) {
-            *most = E::key(*x).max(*most);
-        }
-    }
-    let of_groups = lanes.iter().fold(lanes[0], |most, key| most.max(*key));
-    rest.iter().fold(of_groups, |most, x| most.max(E::key(*x)))
+    let (least, most) = ends(block, T::quick);
+    if least < T::QUICK.0 || most > T::QUICK.1 { ends(block, E::key).1 } else { E::of::<T>(least, most) }
 }
 
 /// The position of the first element with this key, which the block has.

@@ -95,8 +95,10 @@ pub(crate) struct Reduced {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
     pub(crate) slots: Vec<Slot>,
-    /// What each slot holds.
+    /// What each slot holds; a tile that is used again also holds other dtypes.
     pub(crate) dtypes: Vec<DType>,
+    /// Bytes of the widest element in a slot.
+    pub(crate) widest: usize,
     pub(crate) prologue: Vec<BlockStage>,
     pub(crate) fills: Vec<Fill>,
     /// Results that are uniform: repeated over the row.
@@ -174,6 +176,8 @@ pub(crate) fn schedule_with(
     for (i, (op, v)) in k.folds.iter().enumerate() {
         p.out.folds[i].is_sum = p.is_sum(p.out.folds[i].slot, *op, *v);
     }
+    let in_slots = k.values.iter().zip(&p.slot_of).filter(|(_, slot)| slot.is_some());
+    p.out.widest = in_slots.map(|(v, _)| v.dtype.size()).max().unwrap_or(1);
     let o = &mut p.out;
     o.walks_rows = matches!(o.body[..], [Stage::Segment(_)])
         && o.fills.is_empty()

@@ -152,8 +152,7 @@ impl Chooser<'_> {
         if self.geometry.operands.iter().any(OperandAccess::is_transposed) {
             return TILE;
         }
-        let widest = self.schedule.dtypes.iter().map(|d| d.size()).max().unwrap_or(1);
-        (TILE_BYTES / widest).min(PIECE)
+        (TILE_BYTES / self.schedule.widest.max(1)).min(PIECE)
     }
 
     fn walk(&self, fold: RowFold, cut: Cut) -> Walk {

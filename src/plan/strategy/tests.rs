@@ -186,8 +186,7 @@ fn calls_are_no_longer_than_the_tiles_that_they_write() {
         let added = if s.adds() { schedule.folds.iter().filter(|f| f.is_sum).count() } else { 0 };
         let copies = g.operands.iter().any(OperandAccess::is_gathered) && !is_in_parts;
         if schedule.tiles as usize > added || copies {
-            let widest = schedule.dtypes.iter().map(|d| d.size()).max().unwrap_or(1);
-            assert!(longest * widest <= TILE_BYTES, "{longest}: {s}{g:?}");
+            assert!(longest * schedule.widest <= TILE_BYTES, "{longest}: {s}{g:?}");
         }
         if g.operands.iter().any(|o| !o.is_in_place()) && !is_in_parts {
             assert!(longest <= PLAIN_TILES * TILE, "{longest}: {s}{g:?}");
