@@ -126,6 +126,11 @@ struct Allocator<'a> {
 
 /// Assigns registers. Mask registers below `first_mask` are reserved.
 pub(super) fn allocate(body: &Body, first_mask: u8) -> Allocated {
+    allocate_from(body, first_mask, 0)
+}
+
+/// The same, with vector registers below `first` reserved. Values that are hoisted have the registers that [`allocate`] gives them.
+pub(super) fn allocate_from(body: &Body, first_mask: u8, first: u8) -> Allocated {
     let n = body.defs.len();
     let mut end = vec![0u32; n];
     for node in &body.nodes {
@@ -152,7 +157,7 @@ pub(super) fn allocate(body: &Body, first_mask: u8) -> Allocated {
         register: vec![NO_REGISTER; n],
         stack: vec![NO_STACK_SLOT; n],
         holds: [vec![NONE; 32], vec![NONE; 8]],
-        free: [u32::MAX >> (32 - body.isa.vectors()), 0xff & (u32::MAX << first_mask)],
+        free: [u32::MAX >> (32 - body.isa.vectors()) & (u32::MAX << first), 0xff & (u32::MAX << first_mask)],
         free_stack: Vec::new(),
         out: Allocated { isa: body.isa, hoisted: Vec::new(), body: Vec::new(), stack_slots: 0 },
     };
@@ -201,6 +206,10 @@ impl Allocator<'_> {
         let (least, most) = left_to_body(self.body.isa);
         let vectors = self.body.isa.vectors();
         let room = usize::from(vectors) - self.pressure().clamp(least, most);
+        // Where registers are reserved, no more than fits beside the body. An instruction needs four: three sources and a result.
+        let free = self.free[0].count_ones() as usize;
+        let beside = free.saturating_sub(self.pressure().max(4));
+        let room = if free < usize::from(vectors) { room.min(beside) } else { room };
         for (i, r) in all.into_iter().take(room).enumerate() {
             let dst = vectors - 1 - i as u8;
             self.free[0] &= !(1 << dst);

@@ -57,6 +57,8 @@ pub(super) struct AllocatedSegment<'a> {
     pub(super) allocated: &'a Allocated,
     /// The body over two vectors, if there is a loop over pairs.
     pub(super) paired: Option<&'a Allocated>,
+    /// The body for the loop that keeps sums in registers, if there is one.
+    pub(super) kept: Option<&'a Allocated>,
     /// Whether the loop over pairs serves only results that are streamed.
     pub(super) only_streamed: bool,
     pub(super) constants: &'a [Constant],
@@ -279,12 +281,17 @@ impl Writer<'_> {
     fn repeated(&mut self, allocated: &Allocated, elements: i32, kind: LoopKind) {
         let head = self.asm.at();
         self.body(allocated, kind);
+        self.advance(elements, kind);
+        self.asm.alu_with(Cmp, INDEX, COUNT);
+        self.asm.jump_to(Condition::NotAbove, head);
+    }
+
+    /// Goes so many elements on.
+    pub(super) fn advance(&mut self, elements: i32, kind: LoopKind) {
         self.asm.alu(Add, INDEX, elements);
         if kind.prefetches() && !self.segment.operands.is_empty() {
             self.asm.alu(Add, PREFETCH_INDEX, elements);
         }
-        self.asm.alu_with(Cmp, INDEX, COUNT);
-        self.asm.jump_to(Condition::NotAbove, head);
     }
 
     /// Continues with the next row if there is one; returns the jump that is taken if there is none.
@@ -324,6 +331,7 @@ impl Writer<'_> {
         self.asm.take_bit(COUNT, STREAM.trailing_zeros() as u8);
         let mut ends: Vec<usize> =
             self.segment.paired.map(|pair| self.pairs(pair, LoopKind::Summed)).into_iter().collect();
+        self.kept_sums();
         let skip = self.main_loop(LoopKind::Summed);
         self.asm.land(skip);
         ends.push(self.remainder(LoopKind::SummedRemainder));
@@ -389,10 +397,10 @@ impl Writer<'_> {
         saved
     }
 
-    fn body(&mut self, allocated: &Allocated, kind: LoopKind) {
+    pub(super) fn body(&mut self, allocated: &Allocated, kind: LoopKind) {
         if self.segment.has_16_byte_elements {
             self.asm.lea(LANE_INDEX, Address::at(INDEX, 0).indexed(INDEX, 1));
-        } else if kind.accumulates() {
+        } else if kind.accumulates() && kind.kept().is_none() {
             self.asm.load(LANE_INDEX, INDEX);
             let bits = lane_bits(self.segment.slots) as i64;
             self.asm.alu_with(And, LANE_INDEX, Address::at(TABLE, 8 * bits));
@@ -419,7 +427,9 @@ impl Writer<'_> {
                 self.check_slow_path(&inst, dst, src[0], mask);
             }
             Machine::Inst { inst, dst, src, .. } if inst.instruction == ins::ACCUMULATE => {
-                if kind.accumulates() {
+                if let Some(vector) = kind.kept() {
+                    self.kept_sum(inst.sum as usize, vector, src[0]);
+                } else if kind.accumulates() {
                     self.partial_sum((self.segment.sums[inst.sum as usize], inst.vector), Some(dst), src[0], kind);
                 }
             }
@@ -441,6 +451,7 @@ impl Writer<'_> {
             }
             Machine::Copy { dst, src } => self.copy(dst, src),
             Machine::Load { slot, dtype, dst, vector } => self.transfer((slot, dtype, vector), dst, kind, true),
+            Machine::Store { sum: Some(_), .. } if kind.kept().is_some() => {}
             Machine::Store { store, sum: Some(sum), .. } if kind.accumulates() => {
                 self.partial_sum(((store.slot, store.dtype), store.vector), None, sum, kind);
             }
@@ -464,6 +475,8 @@ pub(super) enum LoopKind {
     Streamed,
     /// Whole vectors. Operands are prefetched, and sums accumulated.
     Summed,
+    /// The same, with the sums in registers: so many vectors behind the first lane.
+    Kept(u8),
     /// The elements after the last whole vector, under a mask.
     Remainder,
     /// The same, and sums are accumulated.
@@ -472,11 +485,12 @@ pub(super) enum LoopKind {
 
 impl LoopKind {
     /// The name in dumps.
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             LoopKind::Cached => "loop",
             LoopKind::Streamed => "loop with non-temporal stores",
             LoopKind::Summed => "loop that accumulates",
+            LoopKind::Kept(_) => "loop that accumulates in registers",
             LoopKind::Remainder => "remainder",
             LoopKind::SummedRemainder => "remainder that accumulates",
         }
@@ -487,11 +501,16 @@ impl LoopKind {
     }
 
     pub(super) fn prefetches(self) -> bool {
-        matches!(self, LoopKind::Streamed | LoopKind::Summed)
+        matches!(self, LoopKind::Streamed | LoopKind::Summed | LoopKind::Kept(_))
     }
 
     pub(super) fn accumulates(self) -> bool {
-        matches!(self, LoopKind::Summed | LoopKind::SummedRemainder)
+        matches!(self, LoopKind::Summed | LoopKind::Kept(_) | LoopKind::SummedRemainder)
+    }
+
+    /// Which of the vectors of lanes is added to, if these are in registers.
+    fn kept(self) -> Option<u8> {
+        if let LoopKind::Kept(vector) = self { Some(vector) } else { None }
     }
 }
 

@@ -60,7 +60,7 @@ impl Writer<'_> {
     }
 
     /// A register that holds the pointer of a slot.
-    fn base(&mut self, slot: SlotId) -> General {
+    pub(super) fn base(&mut self, slot: SlotId) -> General {
         if let Some(r) = self.pointers.get(&slot) {
             return *r;
         }

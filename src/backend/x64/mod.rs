@@ -21,6 +21,7 @@ mod emit;
 mod instructions;
 mod ir;
 pub(crate) mod isa;
+mod kept_sums;
 pub(crate) mod listing;
 mod lower;
 mod lower_float;

@@ -8,10 +8,11 @@ use super::emit::{self, AllocatedSegment};
 use super::ir::{BOTH, Body};
 use super::isa::Isa;
 use super::paired_stores::PairedStores;
-use super::{instructions, lower, memory};
+use super::{instructions, kept_sums, lower, memory};
 use crate::backend::access_order::AccessOrder;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::kernels::reduce::LANES;
 use crate::plan::kernel::{Kernel, ValueId};
 use crate::plan::schedule::{Schedule, Segment, Slot, SlotId};
 
@@ -99,6 +100,8 @@ pub(super) struct SegmentCode<'a> {
     pub(super) allocated: Allocated,
     /// The same over two vectors, if there is a loop over pairs.
     pub(super) pair: Option<(Body, Allocated)>,
+    /// The body with registers for a loop that keeps sums in registers, if there is one.
+    kept: Option<Allocated>,
     only_streamed: bool,
     has_16_byte_elements: bool,
     /// The slots of operands that are prefetched, and how many elements ahead.
@@ -143,6 +146,8 @@ impl<'a> SegmentCode<'a> {
             (pair, allocated)
         });
         let only_streamed = pairs.is_some_and(|p| p.only_streamed);
+        let lowest = slots.sums.len() * (LANES / lanes);
+        let kept = pair.is_none().then(|| kept_sums::allocate(&body, &allocated, first_mask, lowest)).flatten();
         Ok(SegmentCode {
             isa,
             slots,
@@ -150,6 +155,7 @@ impl<'a> SegmentCode<'a> {
             body,
             allocated,
             pair,
+            kept,
             only_streamed,
             has_16_byte_elements,
             operands,
@@ -160,7 +166,7 @@ impl<'a> SegmentCode<'a> {
     /// The order of the accesses of its loops.
     pub(super) fn access_order(&self) -> AccessOrder {
         let mut order = AccessOrder::default();
-        let bodies = [(&self.allocated, 0)].into_iter();
+        let bodies = std::iter::once(&self.allocated).chain(&self.kept).map(|allocated| (allocated, 0));
         for (allocated, of) in bodies.chain(self.pair.iter().flat_map(|(_, pair)| [(pair, 0), (pair, 1)])) {
             order.begin();
             for (at, machine) in (0..).zip(&allocated.body) {
@@ -181,6 +187,7 @@ impl<'a> SegmentCode<'a> {
             lanes: self.lanes,
             allocated: &self.allocated,
             paired: self.pair.as_ref().map(|(_, allocated)| allocated),
+            kept: self.kept.as_ref(),
             only_streamed: self.only_streamed,
             // The constants of the pair are those of the body and possibly more.
             constants: self.pair.as_ref().map_or(&self.body.constants, |(pair, _)| &pair.constants),
