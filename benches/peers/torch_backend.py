@@ -1,11 +1,12 @@
 """The backend castwise of torch.compile beside inductor and eager execution.
 
-    python benches/peers/torch_backend.py [--threads 1,2] [--sizes 4096,4194304] [--adamw 16777216] [--rounds 7]
+    python benches/peers/torch_backend.py [--threads 1,2] [--sizes 4096,4194304] [--adamw 16777216] [--rounds 7] [--processes 3] [--only REGEX]
 
-Run by a Python that has PyTorch and castwise. A workload runs in a process of its own for each number of threads.
-Contenders are timed in turns, each after a pause and a call that is not timed; a figure is the median of all turns. The first call is that of a fresh function, after
-each compiler has compiled another one. inductor needs g++, and its caches are off. Chains of f16 and bf16 are compared in both arithmetics: rounded
-after every op as in eager execution (`emulate_precision_casts` of inductor), and computed in f32 (`rounding` of castwise).
+Run by a Python that has PyTorch and castwise. A workload runs in processes of its own for each number of threads, and a figure is the median of
+theirs: they differ (the normalization of 2^22 f32 by castwise, on two threads: 0.6 to 1.2 ms). In a process contenders are timed in turns, each
+after a pause and a call that is not timed, and a figure is the median of all turns. The first call is that of a fresh function, after each compiler
+has compiled another one. inductor needs g++, and its caches are off. Chains of f16 and bf16 are compared in both arithmetics: rounded after every op
+as in eager execution (`emulate_precision_casts` of inductor), and computed in f32 (`rounding` of castwise).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import json
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -141,6 +143,25 @@ def measure(workload, threads, sizes, rounds):
             print(json.dumps({"workload": workload, "threads": threads, "n": n, "first": firsts, "call": turns(calls, rounds)}), flush=True)
 
 
+def printed(command, environment):
+    """What a process tells of its workload, for each size."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{command} failed: {done.stderr.strip().splitlines()[-1]}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def medians(processes):
+    """What processes tell, with the medians of their times.
+
+    >>> list(medians([[{"n": 8, "call": {"eager": t}}] for t in (3.0, 1.0, 2.0)]))
+    [{'n': 8, 'call': {'eager': 2.0}}]
+    """
+    for alike in zip(*processes):
+        times = {key: [r[key] for r in alike] for key in ("first", "call") if key in alike[0]}
+        yield {**alike[0], **{key: {name: statistics.median(t[name] for t in all) for name in all[0]} for key, all in times.items()}}
+
+
 def arithmetics(times):
     """The pairs of contenders that compute alike, with the name of what they do."""
     if "castwise, relaxed" not in times:
@@ -184,6 +205,8 @@ def main():
     options.add_argument("--sizes", default="4096,4194304")
     options.add_argument("--adamw", type=int, default=1 << 24)
     options.add_argument("--rounds", type=int, default=7)
+    options.add_argument("--processes", type=int, default=3)
+    options.add_argument("--only", default="", help="only workloads whose names match this regular expression")
     options.add_argument("--cpu-time", action="store_true", help="count processor time: for one thread on a busy machine")
     options.add_argument("--one", help="for the script itself: the workload of this process")
     given = options.parse_args()
@@ -206,15 +229,11 @@ def main():
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for threads in given.threads.split(","):
         environment = {**os.environ, **{k: threads for k in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}}
-        for workload in [*workloads(torch), "fused"]:
+        for workload in (w for w in [*workloads(torch), "fused"] if re.search(given.only, w)):
             command = [sys.executable, __file__, "--one", workload, "--threads", threads, "--sizes", given.sizes]
             command += ["--adamw", str(given.adamw), "--rounds", str(given.rounds)]
             command += ["--cpu-time"] if given.cpu_time else []
-            done = subprocess.run(command, env=environment, capture_output=True, text=True)
-            if done.returncode:
-                print(workload, "failed:", done.stderr.strip().splitlines()[-1])
-            for line in filter(lambda line: line.startswith("{"), done.stdout.splitlines()):
-                r = json.loads(line)
+            for r in medians([printed(command, environment) for _ in range(given.processes)]):
                 t = {name: 1e6 * v for name, v in r["call"].items()}
                 if "fused" in t:
                     print(f"| {r['workload']} | {threads} | {r['n']} | {t['fused']:.1f} (fused) | | {t['castwise']:.1f} | {t['fused'] / t['castwise']:.2f} | |", flush=True)

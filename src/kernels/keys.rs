@@ -111,7 +111,7 @@ macro_rules! ordered_integers {
 }
 ordered_integers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
-/// The keys of a type with `order` and `is_nan`, `quick` and `settled`. The quick keys of numbers are up to `$most` from 0.
+/// The keys of a type with `order`, `is_nan`, `quick_order` and `settled_order`; quick keys of numbers are `$most` at most.
 macro_rules! nans_are_beyond {
     ($name:ident, $key:ty, quick up to $most:expr) => {
         impl Ordered for $name {

@@ -25,7 +25,9 @@ pub(crate) const APART: f32 = 4.0;
 /// sizes were not measured. Part of [`PIECE`], so that the bits of long reductions depend on it.
 pub(crate) const TILE: usize = 512;
 
-/// Bytes of a tile of elements of the widest dtype, the room that each tile has. A row that is reduced and fits is one tile.
+/// Bytes of a tile of elements of the widest dtype, the room that each tile has. Tiles of rows that are reduced fill it. 2026-11-28, one core
+/// of a virtual AMD EPYC (Zen 4, AVX-512), ns an element, tiles of 512 elements and filled ones: the maximum of rows of 768 bf16 0.38 and
+/// 0.16, of rows of 4,096 bf16 0.18 and 0.14, of squares of f64 0.31 and 0.26.
 pub(crate) const TILE_BYTES: usize = 16 * TILE;
 
 /// Tiles of a piece, the part of a long row that becomes one partial result. Not measured. The order in which a reduction

@@ -359,14 +359,22 @@ def _fresh(execute: Execute, feeds: list[int] | None, count: int) -> Boxed:
     return lambda args: execute([args[i] for i in feeds], new)
 
 
+def _picking(at: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """The function that gives the elements of a list at these positions."""
+    return operator.itemgetter(*at) if len(at) > 1 else lambda args: tuple(args[i] for i in at)
+
+
 def _in_place(execute: Execute, feeds: list[int] | None, written: list[int]) -> Boxed:
     """The function of a graph all of whose results are written to arguments, in their order of dims; ``feeds`` as for `_fresh`."""
 
+    targets = _picking(written)
+    increment = torch.autograd.graph.increment_version
+
     def run(args: list[Any]) -> list[Any]:
-        out = tuple([args[i] for i in written])
+        out = targets(args)
         made = execute(args if feeds is None else [args[i] for i in feeds], out)
         # As every op in place does it, so that autograd notices.
-        torch.autograd.graph.increment_version(out)
+        increment(out)
         return made
 
     return run

@@ -1,8 +1,9 @@
 //! The loop that keeps the lanes of sums in registers: as many iterations as it takes to reach each lane once follow each other, each with
-//! registers of its own for the lanes that it adds to.
+//! registers of its own for the lanes that it adds to. 2026-11-28, one core of a virtual AMD EPYC (Zen 4), 256 rows of 768, ns an element,
+//! lanes in memory and in registers: means of squares of f32 0.097 and 0.062, variances 0.24 and 0.21, `layer_norm` of bf16 0.46 and 0.44.
 //!
-//! Guarantees: the bits of the loop that accumulates in memory. Does not: run where each column is a lane, for bodies that have a loop
-//! over pairs of vectors or need the stack beside the lanes, or with AVX2, which has too few registers.
+//! Guarantees: the bits of the loop that accumulates in memory. Does not: run where each column is a lane, for bodies that are long, have a
+//! loop over pairs of vectors or need the stack beside the lanes, or with AVX2, which has too few registers.
 
 use super::alloc::{Allocated, Machine, allocate_from};
 use super::asm::{Add, Address, Cmp, Condition, Operands, RegMem, Sub};

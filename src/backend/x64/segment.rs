@@ -72,6 +72,9 @@ pub(super) struct Pairing {
 
 pub(super) const PAIRING: Pairing = Pairing { least: 20, least_with_stores: 0, most: 400 };
 
+/// Nodes from which a body has no loop that keeps sums in registers, which repeats its code for each vector of lanes. Not measured.
+const SHORT: usize = 20;
+
 /// A loop over pairs of vectors.
 struct Pairs {
     stores: PairedStores,
@@ -147,7 +150,8 @@ impl<'a> SegmentCode<'a> {
         });
         let only_streamed = pairs.is_some_and(|p| p.only_streamed);
         let lowest = slots.sums.len() * (LANES / lanes);
-        let kept = pair.is_none().then(|| kept_sums::allocate(&body, &allocated, first_mask, lowest)).flatten();
+        let short = pair.is_none() && body.nodes.len() < SHORT;
+        let kept = short.then(|| kept_sums::allocate(&body, &allocated, first_mask, lowest)).flatten();
         Ok(SegmentCode {
             isa,
             slots,
