@@ -1,18 +1,21 @@
-//! State of the process around the library that can change under it: the floating-point mode, and forks.
+//! State of the process around the library that can change under it: the floating-point mode, forks, and where threads run.
 //!
 //! Guarantees: while a [`FloatMode`] lives, its thread computes in the standard mode, whatever the caller's is;
 //! [`PerProcess`] and [`Kept`] values can be used in a forked child, whatever locks the parent's threads held at the
 //! fork; work under [`no_fork`] is never half done in a child. Does not: know what is computed or kept.
 //!
-//! `unsafe` is allowed here for access to a control register and for the registration of fork handlers.
+//! `unsafe` is allowed here for access to a control register, for the registration of fork handlers, and to ask and say where a thread runs.
 
-#![allow(unsafe_code, reason = "a control register and fork handlers; each block has its proof")]
+#![allow(unsafe_code, reason = "a control register, fork handlers and processors; each block has its proof")]
 
 mod float_mode;
 mod fork;
+mod processor;
 
 pub(crate) use float_mode::{FloatMode, in_standard_mode};
 pub(crate) use fork::{Kept, NoFork, PerProcess, generation, no_fork, once};
+
+pub(crate) use processor::Thread;
 
 /// Bytes of a cache line.
 pub(crate) const CACHE_LINE: usize = 64;
