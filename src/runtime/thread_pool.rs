@@ -40,9 +40,9 @@ struct Helper {
 }
 
 impl Helper {
-    /// Wakes the helper, on another processor than the caller's. Linux on a virtual machine wakes a thread where the caller runs if the other
-    /// processors are halted, and there it waits for the end of the caller's time slice: two threads then took as long as one (2026-11-28, two
-    /// cores of a virtual AMD EPYC, Linux 6.18: the helper waited 24 to 34 of 40 ms).
+    /// Wakes the helper, on another processor than the caller's. On some virtual machines Linux wakes a thread where the caller runs, and there
+    /// it waits for the end of the caller's time slice: two threads then took as long as one (2026-11-28, two cores of a virtual AMD EPYC, Linux
+    /// 6.18: the helper waited 24 to 34 of 40 ms).
     fn wake(&self) {
         match self.known.get() {
             Some(known) => known.elsewhere(|| self.thread.unpark()),
