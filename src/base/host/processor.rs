@@ -57,25 +57,23 @@ impl Thread {
     }
 }
 
-#[cfg(all(test, target_os = "linux", not(miri)))]
+#[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
     fn a_thread_that_is_woken_elsewhere_may_run_where_it_might_before() {
         // A thread of its own, since where those of other tests may run must not change.
-        std::thread::spawn(|| {
-            let me = Thread::current();
-            let before = me.processors().unwrap();
-            let mut while_woken = None;
-            me.elsewhere(|| while_woken = me.processors());
+        let counted = std::thread::spawn(|| {
+            // SAFETY: the set is whole.
+            let count = |set: libc::cpu_set_t| unsafe { libc::CPU_COUNT(&set) };
+            let (me, mut woken) = (super::Thread::current(), None);
+            let before = me.processors();
+            me.elsewhere(|| woken = me.processors());
             // SAFETY: the sets are whole.
-            let (same, count) =
-                unsafe { (libc::CPU_EQUAL(&me.processors().unwrap(), &before), |set: &_| libc::CPU_COUNT(set)) };
-            assert!(same);
-            assert_eq!(count(&while_woken.unwrap()), (count(&before) - 1).max(1));
-        })
-        .join()
-        .unwrap();
+            let same = before.zip(me.processors()).is_some_and(|(a, b)| unsafe { libc::CPU_EQUAL(&a, &b) });
+            (same, before.map(count), woken.map(count))
+        });
+        let counted = counted.join();
+        assert!(matches!(counted, Ok((true, Some(b), Some(w))) if w == (b - 1).max(1)), "{counted:?}");
     }
 }
