@@ -74,6 +74,14 @@ pub(super) struct Allocated {
 }
 
 impl Allocated {
+    /// The slots of the values that a loop can add to sums.
+    pub(super) fn summed(&self) -> impl Iterator<Item = SlotId> {
+        self.body.iter().filter_map(|m| match m {
+            Machine::Store { store, sum: Some(_), .. } => Some(store.slot),
+            _ => None,
+        })
+    }
+
     /// The step of the kernel that each instruction of the body serves. Loads, copies, spills and fills come right before the
     /// instruction that needs them, and serve its step.
     pub(super) fn steps(&self) -> Vec<u32> {

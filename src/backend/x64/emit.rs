@@ -360,7 +360,7 @@ impl Writer<'_> {
 
     /// Whether the segment can accumulate a sum.
     fn accumulates(&self) -> bool {
-        self.segment.allocated.body.iter().any(|m| matches!(m, Machine::Store { sum: Some(_), .. }))
+        self.segment.allocated.summed().next().is_some()
     }
 
     /// Room on the stack, aligned to vectors.

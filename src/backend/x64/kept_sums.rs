@@ -5,7 +5,7 @@
 //! Guarantees: the bits of the loop that accumulates in memory. Does not: run where each column is a lane, for bodies that are long, have a
 //! loop over pairs of vectors or need the stack beside the lanes, or with AVX2, which has too few registers.
 
-use super::alloc::{Allocated, Machine, allocate_from};
+use super::alloc::{Allocated, allocate_from};
 use super::asm::{Add, Address, Cmp, Condition, Operands, RegMem, Sub};
 use super::emit::{COUNT, INDEX, LoopKind, TABLE, Writer};
 use super::instructions::{self as ins, length, moves};
@@ -13,9 +13,7 @@ use super::ir::Body;
 use super::isa::Isa;
 use crate::backend::abi::lane_bits;
 use crate::backend::listing::Purpose;
-use crate::base::dtype::DType;
 use crate::kernels::reduce::LANES;
-use crate::plan::schedule::SlotId;
 
 /// Vector registers that are left to the body, at least.
 const LEFT: usize = 8;
@@ -23,7 +21,7 @@ const LEFT: usize = 8;
 /// The body with registers that leave the lowest `lowest` ones to the lanes of sums, if it adds to them and has room for them. Mask
 /// registers below `first_mask` are reserved.
 pub(super) fn allocate(body: &Body, allocated: &Allocated, first_mask: u8, lowest: usize) -> Option<Allocated> {
-    let adds = allocated.body.iter().any(|m| matches!(m, Machine::Store { sum: Some(_), .. }));
+    let adds = allocated.summed().next().is_some();
     if !adds || body.isa == Isa::Avx2 || lowest + LEFT > usize::from(body.isa.vectors()) {
         return None;
     }
@@ -75,19 +73,13 @@ impl Writer<'_> {
     /// Loads all lanes of the sums that the segment adds to, or stores them.
     fn lanes_moved(&mut self, load: bool) {
         let segment = self.segment;
-        let is_added = |slot: SlotId| {
-            segment
-                .allocated
-                .body
-                .iter()
-                .any(|m| matches!(m, Machine::Store { store, sum: Some(_), .. } if store.slot == slot))
-        };
-        let all: Vec<(usize, SlotId, DType)> =
-            segment.sums.iter().enumerate().filter(|(_, s)| is_added(s.0)).map(|(i, s)| (i, s.0, s.1)).collect();
-        for (sum, slot, dtype) in all {
+        for (sum, (slot, dtype)) in segment.sums.iter().enumerate() {
+            if !segment.allocated.summed().any(|added| added == *slot) {
+                continue;
+            }
             let bytes = segment.lanes * dtype.size();
             for vector in 0..(LANES / segment.lanes) as u8 {
-                let address = Address::at(self.base(slot), i64::from(vector) * bytes as i64);
+                let address = Address::at(self.base(*slot), i64::from(vector) * bytes as i64);
                 let instruction = if load { ins::VMOVDQU64 } else { moves::VMOVDQU64_STORE };
                 let register = self.lanes_register(sum, vector);
                 self.asm.vector(instruction, length(bytes), &Operands::new(register, 0, address));

@@ -21,9 +21,6 @@ const WIDEST: usize = TILE_BYTES / TILE;
 /// Room for a padded copy: [`WIDTH`] elements.
 pub(super) const PADDED: usize = WIDEST * WIDTH;
 
-/// Room for a tile.
-pub(super) const TILE_ROOM: usize = TILE_BYTES;
-
 /// Room for the lanes of a reduction.
 pub(super) const LANES_ROOM: usize = WIDEST * LANES;
 
@@ -60,12 +57,12 @@ impl ScratchLayout {
         let launch = job.launch;
         let is_by_rows = matches!(launch.strategy.walk, Walk::Rows { .. });
         let (single, operands) = if is_by_rows { (UNIFORM_ROOM, MAX_OPERANDS * UNIFORM_ROOM) } else { (WIDEST, 0) };
-        let singles = launch.schedule.tiles as usize * TILE_ROOM;
+        let singles = launch.schedule.tiles as usize * TILE_BYTES;
         let uniform = singles + (launch.schedule.singles as usize * single).next_multiple_of(64);
         let copies = uniform + operands;
         let padded = copies + launch.geometry.operands.iter().map(copy_room).sum::<usize>();
         let staged = padded + (launch.inputs.len() + job.outputs.len()) * PADDED;
-        let lanes = staged + job.folds.len() * STAGED_TILES * TILE_ROOM;
+        let lanes = staged + job.folds.len() * STAGED_TILES * TILE_BYTES;
         let total = lanes + job.folds.len() * ROW_BLOCK * LANES_ROOM;
         ScratchLayout { singles, single, uniform, copies, padded, staged, lanes, total }
     }
@@ -77,7 +74,7 @@ fn copy_room(o: &OperandAccess) -> usize {
         Access::Broadcast | Access::Contiguous => 0,
         Access::Periodic(n) => ((n + PLAIN_TILES * TILE) * WIDEST).next_multiple_of(64),
         Access::Gather(..) if o.is_transposed() => ROW_BLOCK * row_room(WIDEST),
-        Access::Gather(..) | Access::Generated(..) => TILE_ROOM,
+        Access::Gather(..) | Access::Generated(..) => TILE_BYTES,
     }
 }
 

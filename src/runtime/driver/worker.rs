@@ -6,12 +6,12 @@ use std::cell::Cell;
 
 use super::gather::fill;
 use super::job::{Job, lead};
-use super::scratch::{PADDED, STAGED_TILES, ScratchLayout, Slots, TILE_ROOM, with_scratch};
+use super::scratch::{PADDED, STAGED_TILES, ScratchLayout, Slots, with_scratch};
 use crate::kernels::Refusal;
 use crate::plan::geometry::Access;
 use crate::plan::schedule::{BlockStage, Slot};
 use crate::plan::strategy::{Strategy, Walk};
-use crate::plan::tuning::TILE;
+use crate::plan::tuning::{TILE, TILE_BYTES};
 
 mod columns;
 mod lanes;
@@ -133,7 +133,7 @@ impl Worker<'_> {
             unsafe {
                 match *slot {
                     Slot::Const(c) => *to = (&raw const launch.consts[c as usize]).cast_mut().cast(),
-                    Slot::Tile(t) => *to = self.scratch.add(t as usize * TILE_ROOM),
+                    Slot::Tile(t) => *to = self.scratch.add(t as usize * TILE_BYTES),
                     Slot::Single(_) | Slot::Input(_) | Slot::Output(_) => {}
                 }
             }
@@ -148,7 +148,7 @@ impl Worker<'_> {
     /// Repeats constants, or else other uniform values, over their tiles.
     unsafe fn fills(&mut self, constant: bool) {
         for f in self.job.launch.schedule.fills.iter().filter(|f| f.constant == constant) {
-            let n = self.strategy().tile.clamp(TILE, TILE_ROOM / f.dtype.size());
+            let n = self.strategy().tile.clamp(TILE, TILE_BYTES / f.dtype.size());
             // SAFETY: the source holds one element; the target is a tile, which has room for so many.
             unsafe { fill(self.table[f.from as usize], f.dtype, n, self.table[f.to as usize]) };
         }
@@ -251,7 +251,7 @@ impl Worker<'_> {
     /// One of the staged tiles of reduction `k`.
     unsafe fn staged(&self, k: usize, which: usize) -> *mut u8 {
         // SAFETY: the layout has so many tiles for every reduction.
-        unsafe { self.scratch.add(self.layout.staged + (STAGED_TILES * k + which) * TILE_ROOM) }
+        unsafe { self.scratch.add(self.layout.staged + (STAGED_TILES * k + which) * TILE_BYTES) }
     }
 
     /// Keeps the message of a stage that has refused its data; its step.

@@ -105,3 +105,20 @@ fn slow_paths_are_named() {
         assert_eq!(named.count(), 6, "{isa:?}: {text}");
     }
 }
+
+/// The loop needs more registers than AVX2 has.
+#[test]
+fn sums_of_short_bodies_are_kept_in_registers_with_avx512() {
+    let mut m = Make::default();
+    let x = m.input(F32);
+    let square = m.apply(Op::Mul, F32, &[x, x]);
+    let mut kernel = m.output(square);
+    kernel.outputs.clear();
+    kernel.folds.push((Op::Sum, square));
+    for isa in [Isa::Avx512, Isa::Avx2] {
+        let code = listing::machine_code(isa, &kernel, &planned(isa, &kernel, &[Class::Vector])).unwrap();
+        let lines = code.iter().flat_map(|l| &l.lines);
+        let kept = lines.filter(|l| matches!(l.purpose, Some(Purpose::Frame("loop that accumulates in registers"))));
+        assert_eq!(kept.count() > 0, isa == Isa::Avx512, "{isa:?}");
+    }
+}
