@@ -16,11 +16,17 @@ pub(in crate::kernels) trait Ordered: bytemuck::Pod + Send + Sync {
     /// The key: the larger, the smaller the element. That of a NaN is the largest.
     fn descending(self) -> Self::Key;
     /// The ascending key of a number by fewer instructions, but that zeros may differ; that of a NaN is outside [`QUICK`](Ordered::QUICK).
-    fn quick(self) -> Self::Key;
+    #[inline(always)]
+    fn quick(self) -> Self::Key {
+        self.ascending()
+    }
     /// The least and the largest quick key of a number.
     const QUICK: (Self::Key, Self::Key);
     /// The ascending key of the number with a quick key.
-    fn settled(quick: Self::Key) -> Self::Key;
+    #[inline(always)]
+    fn settled(quick: Self::Key) -> Self::Key {
+        quick
+    }
     /// The ascending key of a NaN; `None` if there are none.
     const NAN: Option<Self::Key>;
     /// What lies between two neighbours in order, computed and rounded to the dtype; of integers the first.
@@ -99,11 +105,7 @@ macro_rules! ordered_integers {
             fn ascending(self) -> $t { self }
             #[inline(always)]
             fn descending(self) -> $t { !self }
-            #[inline(always)]
-            fn quick(self) -> $t { self }
             const QUICK: ($t, $t) = (<$t>::MIN, <$t>::MAX);
-            #[inline(always)]
-            fn settled(quick: $t) -> $t { quick }
             const NAN: Option<$t> = None;
             fn between(self, _above: $t, _how: Between) -> $t { self }
         }
@@ -111,9 +113,9 @@ macro_rules! ordered_integers {
 }
 ordered_integers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
-/// The keys of a type with `order`, `is_nan`, `quick_order` and `settled_order`; quick keys of numbers are `$most` at most.
+/// The keys of a type with `order` and `is_nan`; `$quick` are its quick keys.
 macro_rules! nans_are_beyond {
-    ($name:ident, $key:ty, quick up to $most:expr) => {
+    ($name:ident, $key:ty, $($quick:tt)*) => {
         impl Ordered for $name {
             type Key = $key;
             #[inline(always)]
@@ -125,17 +127,7 @@ macro_rules! nans_are_beyond {
                 if self.is_nan() { <$key>::MAX } else { !self.order() }
             }
 
-            #[inline(always)]
-            fn quick(self) -> $key {
-                self.quick_order()
-            }
-
-            const QUICK: ($key, $key) = (!$most, $most);
-
-            #[inline(always)]
-            fn settled(quick: $key) -> $key {
-                $name::settled_order(quick)
-            }
+            $($quick)*
 
             const NAN: Option<$key> = Some(<$key>::MAX);
 
@@ -157,18 +149,7 @@ macro_rules! ordered_floats {
             /// An integer that orders as the number; 0 for both zeros.
             #[inline(always)]
             fn order(self) -> $bits {
-                $name::settled_order(self.quick_order())
-            }
-
-            /// The same, but -1 for a negative zero; outside the numbers' range for NaNs of both signs.
-            #[inline(always)]
-            fn quick_order(self) -> $bits {
-                self.0 ^ ((self.0 >> (<$bits>::BITS - 1)) & <$bits>::MAX)
-            }
-
-            #[inline(always)]
-            fn settled_order(quick: $bits) -> $bits {
-                quick + <$bits>::from(quick == -1)
+                Self::settled(self.quick())
             }
 
             #[inline(always)]
@@ -177,7 +158,21 @@ macro_rules! ordered_floats {
             }
         }
 
-        nans_are_beyond!($name, $bits, quick up to $most);
+        nans_are_beyond! {
+            $name, $bits,
+            /// -1 for a negative zero. That of a NaN is beyond the numbers of its sign.
+            #[inline(always)]
+            fn quick(self) -> $bits {
+                self.0 ^ ((self.0 >> (<$bits>::BITS - 1)) & <$bits>::MAX)
+            }
+
+            const QUICK: ($bits, $bits) = (!$most, $most);
+
+            #[inline(always)]
+            fn settled(quick: $bits) -> $bits {
+                quick + <$bits>::from(quick == -1)
+            }
+        }
     )*};
 }
 ordered_floats! {
@@ -204,16 +199,6 @@ macro_rules! ordered_pairs {
             }
 
             #[inline(always)]
-            fn quick_order(self) -> $key {
-                self.ascending()
-            }
-
-            #[inline(always)]
-            fn settled_order(quick: $key) -> $key {
-                quick
-            }
-
-            #[inline(always)]
             fn is_nan(self) -> bool {
                 self.0.is_nan() | self.1.is_nan()
             }
@@ -223,7 +208,7 @@ macro_rules! ordered_pairs {
             }
         }
 
-        nans_are_beyond!($name, $key, quick up to <$key>::MAX - 1);
+        nans_are_beyond! { $name, $key, const QUICK: ($key, $key) = (<$key>::MIN, <$key>::MAX - 1); }
     )*};
 }
 ordered_pairs! {
