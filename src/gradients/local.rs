@@ -4,8 +4,9 @@
 //! Does not: sum to the operand's shape.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::OnceLock;
+
+use foldhash::HashMap;
 
 use crate::base::composite::{Composite, Kind};
 use crate::base::dtype::DType;
@@ -23,6 +24,9 @@ use crate::ops::{Attrs, Choice, Op, Output};
 
 use super::term::{Term, negated};
 use super::values::{Values, extents};
+
+/// Values that most rules have at most.
+const ITEMS: usize = 8;
 
 /// A rule at work.
 pub(super) struct Local<'a> {
@@ -55,7 +59,7 @@ impl<'a> Local<'a> {
             _ => n.dtype,
         };
         let math = if wide { compute.op_math() } else { compute };
-        let (at, items) = (n.location.clone(), RefCell::new(Vec::new()));
+        let (at, items) = (n.location.clone(), RefCell::new(Vec::with_capacity(ITEMS)));
         Local { values, node, compute, math, g: g.clone(), at, items, failed: RefCell::new(None) }
     }
 

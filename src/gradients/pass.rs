@@ -2,7 +2,7 @@
 //!
 //! Guarantees: only nodes between a value that gradients are asked for and a loss are walked; each once. Does not: know rules of ops.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 use crate::base::blocks::BlockSize;
 use crate::base::composite::{Composite, Kind};
@@ -56,6 +56,8 @@ impl<'a> Walk<'a> {
         for (i, n) in typed.nodes.iter().enumerate() {
             needs[i] |= n.inputs().any(|a| needs[a as usize]);
         }
+        // Of most nodes that are walked, each operand's rule writes a node or two.
+        program.shared.reserve(needs.iter().filter(|n| **n).count());
         let (so_far, of_shapes) = (vec![None; typed.len()], of_shapes(program, typed));
         Ok(Walk { values: Values::new(program, typed), wrt, needs, so_far, of_shapes })
     }

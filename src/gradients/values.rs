@@ -56,6 +56,9 @@ impl<'a> Values<'a> {
 
     /// The value.
     pub(super) fn var(&self, n: NodeId) -> Result<Var> {
+        if let Some(v) = self.known(n) {
+            return Ok(v);
+        }
         let mut open = vec![n];
         while let Some(n) = open.last().copied() {
             let missing: Vec<NodeId> = match self.known(n) {

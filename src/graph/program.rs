@@ -184,6 +184,14 @@ impl Shared {
         made
     }
 
+    /// Makes room for so many more nodes.
+    pub(crate) fn reserve(&self, nodes: usize) {
+        self.change(|state| {
+            state.nodes.reserve_nodes(nodes);
+            state.nodes.reserve_edges(2 * nodes);
+        });
+    }
+
     pub(super) fn push(self: &Arc<Self>, kind: Kind, location: SourceLocation, inputs: &[(NodeIndex, u8)]) -> Var {
         let node = self.change(|state| self.add(state, kind, location, inputs));
         Var(NodeRef { program: self.clone(), node })

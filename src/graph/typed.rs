@@ -15,7 +15,7 @@
 //!
 //! Does not: know which nodes are fetched, or how they are computed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -162,6 +162,16 @@ pub(crate) struct TypedNode {
 }
 
 impl TypedKind {
+    /// The node whose shape is taken.
+    fn like(&self) -> Option<NodeId> {
+        match self {
+            TypedKind::Generate { like, .. } | TypedKind::Blocks { like, .. } | TypedKind::Indexed { like, .. } => {
+                Some(*like)
+            }
+            _ => None,
+        }
+    }
+
     /// Replaces the operands that are nodes, and the nodes whose shapes are taken.
     pub(crate) fn replace_inputs(&mut self, to: impl Fn(NodeId) -> NodeId) {
         match self {
@@ -350,6 +360,36 @@ impl TypedProgram {
             self.declared.clone()
         };
         all.into_iter().filter_map(of).collect()
+    }
+
+    /// What `nodes`, which need no feed, are computed from, as a program of its own; and `nodes` in it.
+    pub(crate) fn part(&self, nodes: &[NodeId]) -> (TypedProgram, Vec<NodeId>) {
+        let (mut needed, mut rest) = (BTreeMap::new(), nodes.to_vec());
+        while let Some(n) = rest.pop() {
+            if needed.insert(n, 0).is_none() {
+                let node = &self.nodes[n as usize];
+                rest.extend(node.inputs().chain(node.kind.like()));
+            }
+        }
+        (0..).zip(needed.values_mut()).for_each(|(at, to)| *to = at);
+        let copied = |n: &NodeId| {
+            let mut node = self.nodes[*n as usize].clone();
+            node.kind.replace_inputs(|a| needed[&a]);
+            node
+        };
+        let part = TypedProgram {
+            settings: self.settings,
+            nodes: Arc::new(needed.keys().map(copied).collect()),
+            shapes: self.shapes.clone(),
+            dyn_dims: self.dyn_dims.clone(),
+            checks: Vec::new(),
+            feeds: Vec::new(),
+            feed_index: HashMap::new(),
+            of_program: Arc::default(),
+            declared: Vec::new(),
+            program: self.program.clone(),
+        };
+        (part, nodes.iter().map(|n| needed[n]).collect())
     }
 
     pub(crate) fn shape_of(&self, n: NodeId) -> &[SymDim] {

@@ -167,7 +167,13 @@ pub(super) fn allocate_from(body: &Body, first_mask: u8, first: u8) -> Allocated
         holds: [vec![NONE; 32], vec![NONE; 8]],
         free: [u32::MAX >> (32 - body.isa.vectors()) & (u32::MAX << first), 0xff & (u32::MAX << first_mask)],
         free_stack: Vec::new(),
-        out: Allocated { isa: body.isa, hoisted: Vec::new(), body: Vec::new(), stack_slots: 0 },
+        // Loads, spills and fills are not counted.
+        out: Allocated {
+            isa: body.isa,
+            hoisted: Vec::new(),
+            body: Vec::with_capacity(2 * body.nodes.len()),
+            stack_slots: 0,
+        },
     };
     allocator.hoist();
     for (i, node) in body.nodes.iter().enumerate() {

@@ -19,6 +19,7 @@ use super::asm::{
 use super::instructions as ins;
 use super::ir::{Constant, NONE};
 use super::isa::Isa;
+use super::remainder_moves::Move;
 use crate::backend::abi::{ADD, AHEAD, STREAM, lane_bits, row_words};
 use crate::backend::listing::{Mark, Purpose};
 use crate::base::dtype::DType;
@@ -90,19 +91,24 @@ pub(super) struct Writer<'a> {
     pool_use: Option<usize>,
     /// The calls that are written after the function.
     pub(super) slow_paths: Vec<SlowPathCall>,
+    /// The calls, by their ends, of subroutines that are written after it.
+    pub(super) remainder_moves: Vec<(Move, Vec<usize>)>,
     /// Filled in for a dump alone.
     marks: Option<Vec<Mark>>,
 }
 
 /// Encodes a segment; `marked` records what the instructions are for.
 pub(super) fn function(segment: &AllocatedSegment<'_>, marked: bool) -> Function {
+    // Less than some 8 bytes an instruction, of bodies that are written three times for the most part.
+    let (single, paired) = (segment.allocated.body.len(), segment.paired.map_or(0, |p| p.body.len()));
     let mut w = Writer {
-        asm: Asm::default(),
+        asm: Asm { bytes: Vec::with_capacity(8 * (3 * single + 2 * paired) + 1024) },
         segment,
         pointers: HashMap::new(),
         offsets: Vec::new(),
         pool_use: None,
         slow_paths: Vec::new(),
+        remainder_moves: Vec::new(),
         marks: marked.then(Vec::new),
     };
     let pool = w.lay_out_pool();
@@ -155,6 +161,7 @@ impl Writer<'_> {
         last.into_iter().for_each(|jump| self.asm.land(jump));
         self.epilogue(frame, &saved);
         self.slow_path_calls();
+        self.remainder_subroutines();
     }
 
     /// Saves registers, makes room on the stack, and loads the address of the constants.

@@ -321,7 +321,14 @@ impl Body {
 
     /// The body over several consecutive vectors, interleaved instruction by instruction.
     pub(super) fn interleaved(&self, vectors: u8) -> Body {
-        let mut all = Body { constants: self.constants.clone(), ..Body::new(self.isa) };
+        let times = usize::from(vectors);
+        let mut all = Body {
+            constants: self.constants.clone(),
+            nodes: Vec::with_capacity(times * self.nodes.len()),
+            defs: Vec::with_capacity(times * self.defs.len()),
+            is_mask: Vec::with_capacity(times * self.defs.len()),
+            ..Body::new(self.isa)
+        };
         // For each vector, its copies of the registers.
         let mut copies: Vec<Vec<Reg>> = Vec::new();
         for more in 0..vectors {

@@ -1,12 +1,11 @@
 //! Memory accesses of a body: elements of slots, constants, lanes of partial sums, stack slots.
 //!
 //! Guarantees: whole vectors are read and written as they are; of the remainder exactly its elements are read and written: with
-//! AVX-512 under a mask, with AVX2 in pieces of decreasing powers of two by way of the red zone (the 128 bytes below the stack
-//! pointer that System V leaves to a function). Operands from memory are prefetched some KiB ahead, also beyond their last
+//! AVX-512 under a mask, with AVX2 by `remainder_moves`. Operands from memory are prefetched some KiB ahead, also beyond their last
 //! element: a prefetch has no visible effect and does not fault. Does not: allocate registers or write loops.
 
 use super::alloc::Machine;
-use super::asm::{Address, Condition, General, Operands, RSP, RegMem, Sub};
+use super::asm::{Address, General, Operands, RSP, RegMem};
 use super::emit::{COUNT, INDEX, LANE_INDEX, LoopKind, POINTER, POOL, PREFETCH_INDEX, TABLE, Writer};
 use super::instructions::{self as ins, Instruction, avx2, length, masks, moves};
 use super::ir::BOTH;
@@ -18,11 +17,6 @@ use crate::plan::schedule::SlotId;
 /// Mask registers of the remainder: one bit for each element, and two bits.
 const REMAINDER: u8 = 1;
 const REMAINDER_TWICE: u8 = 2;
-
-/// Offsets in the red zone: a saved general-purpose register, the elements of the remainder, a saved vector.
-const SAVED: i64 = -8;
-const ELEMENTS: i64 = -48;
-const SAVED_VECTOR: i64 = -80;
 
 /// How many bytes ahead each of so many operands is prefetched: enough to cover the latency of memory, at most 12 KiB of the
 /// first-level cache in all.
@@ -156,7 +150,7 @@ impl Writer<'_> {
     fn transferred(&mut self, t: &Transfer, register: u8, kind: LoopKind) {
         match self.segment.isa {
             Isa::Avx512 => self.transferred_avx512(t, register, kind.is_remainder()),
-            Isa::Avx2 if kind.is_remainder() => self.transferred_in_pieces(t, register),
+            Isa::Avx2 if kind.is_remainder() => self.elements_moved((t.size, t.load), register, t.address),
             Isa::Avx2 if t.non_temporal => self.vector_avx2(moves::VMOVNTDQ, t.bytes, register, t.address),
             Isa::Avx2 => self.bytes_moved(t.bytes, register, t.address, t.load),
         }
@@ -196,7 +190,7 @@ impl Writer<'_> {
     }
 
     /// AVX2: moves the lowest 1, 2, 4, 8, 16 or 32 bytes of a register from or to memory.
-    fn bytes_moved(&mut self, bytes: usize, register: u8, address: Address, load: bool) {
+    pub(super) fn bytes_moved(&mut self, bytes: usize, register: u8, address: Address, load: bool) {
         let lane = Operands { imm: Some(0), ..Operands::new(register, register, address) };
         match (bytes, load) {
             (1, true) => self.asm.vector(avx2::VPINSRB, 0, &lane),
@@ -212,39 +206,7 @@ impl Writer<'_> {
         }
     }
 
-    /// AVX2: the `COUNT` elements of the remainder, as pieces whose sizes are the powers of two in their number of bytes, from
-    /// the last elements to the first.
-    fn transferred_in_pieces(&mut self, t: &Transfer, register: u8) {
-        let red_zone = |at: i64| Address::at(RSP, at);
-        let whole = Isa::Avx2.bytes();
-        // The register through which the pieces pass: of a load its destination, of a store one that is restored.
-        let through = if t.load { register } else { 0 };
-        self.asm.lea(POINTER, t.address);
-        self.asm.store(red_zone(SAVED), INDEX);
-        if t.load {
-            self.zero(register);
-        } else {
-            self.bytes_moved(whole, through, red_zone(SAVED_VECTOR), false);
-        }
-        self.bytes_moved(whole, register, red_zone(ELEMENTS), false);
-        self.asm.load(INDEX, COUNT);
-        self.asm.shift_left(INDEX, t.size.trailing_zeros() as u8);
-        for piece in [1, 2, 4, 8, 16].into_iter().filter(|p| (t.size..t.bytes).contains(p)) {
-            self.asm.test_bits(piece as u8);
-            let none = self.asm.jump(Condition::Equal);
-            self.asm.alu(Sub, INDEX, piece as i32);
-            let (there, here) = (Address::at(POINTER, 0).indexed(INDEX, 1), red_zone(ELEMENTS).indexed(INDEX, 1));
-            let (from, to) = if t.load { (there, here) } else { (here, there) };
-            self.bytes_moved(piece, through, from, true);
-            self.bytes_moved(piece, through, to, false);
-            self.asm.land(none);
-        }
-        self.asm.load(INDEX, red_zone(SAVED));
-        let back = if t.load { ELEMENTS } else { SAVED_VECTOR };
-        self.bytes_moved(whole, through, red_zone(back), true);
-    }
-
-    fn zero(&mut self, register: u8) {
+    pub(super) fn zero(&mut self, register: u8) {
         let xor = ins::VPXORD.on(self.segment.isa);
         self.asm.vector(xor, 0, &Operands::new(register, register, RegMem::Register(register)));
     }

@@ -31,6 +31,7 @@ mod memory;
 mod paired_stores;
 mod primitives;
 mod print;
+mod remainder_moves;
 mod segment;
 mod slow_path;
 mod texts;

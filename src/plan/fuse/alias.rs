@@ -20,7 +20,8 @@ pub(super) struct Aliases {
 
 impl Aliases {
     pub(super) fn of(typed: &TypedProgram) -> Aliases {
-        let mut all = Aliases { value: Vec::new(), read: Vec::new(), source: Vec::new(), scanned: Vec::new() };
+        let list = || Vec::with_capacity(typed.len());
+        let mut all = Aliases { value: list(), read: list(), source: list(), scanned: list() };
         for (i, n) in typed.nodes.iter().enumerate() {
             let i = i as NodeId;
             let (value, read, source) = match &n.kind {

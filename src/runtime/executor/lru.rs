@@ -1,10 +1,12 @@
 //! A map that forgets what was not used for longest.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 
-/// A map that forgets the entry that was not used for longest when it is full. Keys are compared in full; their hash
-/// only finds them.
+use foldhash::fast::RandomState;
+
+/// A map that forgets the entry that was not used for longest when it is full. Keys are compared in full; their hash only finds
+/// them, and is one that is fast for long keys: a kernel is one.
 pub(super) struct Bounded<K, V, S = RandomState> {
     pub(super) map: HashMap<K, (u64, V), S>,
     pub(super) clock: u64,

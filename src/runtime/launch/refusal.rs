@@ -89,11 +89,13 @@ pub(crate) fn run_all(typed: &Arc<TypedProgram>, nodes: &[NodeId]) -> Result<Vec
 
 /// The values of nodes that depend on constants alone, by one plan; none if one of them refuses its data: that is an error of the
 /// run, which needs them all, among others.
-pub(crate) fn constants(typed: &Arc<TypedProgram>, nodes: &[NodeId]) -> Result<HashMap<NodeId, Tensor>> {
+pub(crate) fn constants(typed: &TypedProgram, nodes: &[NodeId]) -> Result<HashMap<NodeId, Tensor>> {
     if nodes.is_empty() {
         return Ok(HashMap::new());
     }
-    match run_all(typed, nodes) {
+    // A plan takes time for each node of its program, and these may be few of many.
+    let (part, of) = typed.part(nodes);
+    match run_all(&Arc::new(part), &of) {
         Ok(values) => Ok(nodes.iter().copied().zip(values).collect()),
         Err(e) if is_refusal(&e) => Ok(HashMap::new()),
         Err(e) => Err(e),
