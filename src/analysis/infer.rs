@@ -110,7 +110,7 @@ struct Operands {
 impl Inference {
     /// Types the nodes that are not typed yet.
     fn advance(&mut self, state: &State) {
-        Arc::make_mut(&mut self.nodes).reserve(state.nodes.node_count() - self.of_program.len());
+        Arc::make_mut(&mut self.nodes).reserve(state.nodes.node_count().saturating_sub(self.of_program.len()));
         for node in state.nodes.node_indices().skip(self.of_program.len()) {
             self.next(state, node);
         }

@@ -362,7 +362,7 @@ impl TypedProgram {
         all.into_iter().filter_map(of).collect()
     }
 
-    /// What `nodes`, which need no feed, are computed from, as a program of its own; and `nodes` in it.
+    /// What `nodes`, whose values need no feed, are computed from and take shapes of, as a program of its own; and `nodes` in it.
     pub(crate) fn part(&self, nodes: &[NodeId]) -> (TypedProgram, Vec<NodeId>) {
         let (mut needed, mut rest) = (BTreeMap::new(), nodes.to_vec());
         while let Some(n) = rest.pop() {

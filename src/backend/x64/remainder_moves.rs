@@ -1,7 +1,7 @@
 //! AVX2: the elements of a remainder between memory and a register, by subroutines behind the function.
 //!
-//! There are no masks for elements of one and two bytes, so the elements pass as pieces whose sizes are powers of two. That takes some
-//! twenty instructions, which a function has once for each size of elements and direction; in the body there are three. Elements and saved
+//! There are no masks for elements of one and two bytes, so the elements pass as pieces whose sizes are powers of two. That takes 12 to
+//! 34 instructions, which a function has once for each size of elements and direction; in the body there are three. Elements and saved
 //! registers are in the red zone, the 128 bytes below the stack pointer that System V leaves to a function. Guarantees: exactly
 //! the elements are read and written; but for [`POINTER`] and the flags, no register changes. Does not: say which elements those are.
 
