@@ -19,7 +19,6 @@ use super::asm::{
 use super::instructions as ins;
 use super::ir::{Constant, NONE};
 use super::isa::Isa;
-use super::remainder_moves::Move;
 use crate::backend::abi::{ADD, AHEAD, STREAM, lane_bits, row_words};
 use crate::backend::listing::{Mark, Purpose};
 use crate::base::dtype::DType;
@@ -92,7 +91,7 @@ pub(super) struct Writer<'a> {
     /// The calls that are written after the function.
     pub(super) slow_paths: Vec<SlowPathCall>,
     /// The calls, by their ends, of subroutines that are written after it.
-    pub(super) remainder_moves: Vec<(Move, Vec<usize>)>,
+    pub(super) remainder_moves: Vec<(RemainderMove, Vec<usize>)>,
     /// Filled in for a dump alone.
     marks: Option<Vec<Mark>>,
 }
@@ -520,6 +519,9 @@ impl LoopKind {
         if let LoopKind::Kept(vector) = self { Some(vector) } else { None }
     }
 }
+
+/// How elements of a remainder are moved: the bytes of one, and whether they are loaded.
+pub(super) type RemainderMove = (usize, bool);
 
 /// A call of a slow path, written after the function.
 pub(super) struct SlowPathCall {

@@ -6,7 +6,7 @@
 //! the elements are read and written; but for [`POINTER`] and the flags, no register changes. Does not: say which elements those are.
 
 use super::asm::{Address, Condition, RSP, Sub};
-use super::emit::{COUNT, INDEX, POINTER, Writer};
+use super::emit::{COUNT, INDEX, POINTER, RemainderMove, Writer};
 use super::isa::Isa;
 use crate::backend::listing::Purpose;
 
@@ -20,12 +20,9 @@ const RETURN_ADDRESS: i64 = 8;
 /// The vector register that the pieces pass through.
 const THROUGH: u8 = 0;
 
-/// The size of an element in bytes, and whether they are loaded.
-pub(super) type Move = (usize, bool);
-
 impl Writer<'_> {
     /// Loads the `COUNT` elements of a remainder, and zeros for the lanes behind them, or stores them.
-    pub(super) fn elements_moved(&mut self, of: Move, register: u8, at: Address) {
+    pub(super) fn elements_moved(&mut self, of: RemainderMove, register: u8, at: Address) {
         let elements = Address::at(RSP, ELEMENTS - RETURN_ADDRESS);
         let (_, load) = of;
         if !load {
@@ -52,7 +49,7 @@ impl Writer<'_> {
     }
 
     /// Moves `COUNT` elements between [`POINTER`] and the red zone, from the last pieces to the first.
-    fn remainder_subroutine(&mut self, (size, load): Move) {
+    fn remainder_subroutine(&mut self, (size, load): RemainderMove) {
         let (whole, red_zone) = (Isa::Avx2.bytes(), |at: i64| Address::at(RSP, at));
         self.asm.store(red_zone(SAVED_INDEX), INDEX);
         self.bytes_moved(whole, THROUGH, red_zone(SAVED_VECTOR), false);
