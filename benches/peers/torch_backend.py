@@ -147,7 +147,7 @@ def printed(command, environment):
     """What a process tells of its workload, for each size."""
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
-        print(*command, "failed:", done.stderr.strip().splitlines()[-1])
+        print(*command, "failed:", *done.stderr.strip().splitlines()[-1:])
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 

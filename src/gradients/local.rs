@@ -25,9 +25,6 @@ use crate::ops::{Attrs, Choice, Op, Output};
 use super::term::{Term, negated};
 use super::values::{Values, extents};
 
-/// Values that most rules have at most.
-const ITEMS: usize = 8;
-
 /// A rule at work.
 pub(super) struct Local<'a> {
     values: &'a Values<'a>,
@@ -59,7 +56,7 @@ impl<'a> Local<'a> {
             _ => n.dtype,
         };
         let math = if wide { compute.op_math() } else { compute };
-        let (at, items) = (n.location.clone(), RefCell::new(Vec::with_capacity(ITEMS)));
+        let (at, items) = (n.location.clone(), RefCell::new(Vec::new()));
         Local { values, node, compute, math, g: g.clone(), at, items, failed: RefCell::new(None) }
     }
 

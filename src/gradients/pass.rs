@@ -56,7 +56,7 @@ impl<'a> Walk<'a> {
         for (i, n) in typed.nodes.iter().enumerate() {
             needs[i] |= n.inputs().any(|a| needs[a as usize]);
         }
-        // Of most nodes that are walked, each operand's rule writes a node or two.
+        // Room for the nodes that the rules write, of which there may be more.
         program.shared.reserve(needs.iter().filter(|n| **n).count());
         let (so_far, of_shapes) = (vec![None; typed.len()], of_shapes(program, typed));
         Ok(Walk { values: Values::new(program, typed), wrt, needs, so_far, of_shapes })

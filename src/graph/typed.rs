@@ -163,7 +163,7 @@ pub(crate) struct TypedNode {
 
 impl TypedKind {
     /// The node whose shape is taken.
-    fn like(&self) -> Option<NodeId> {
+    pub(super) fn like(&self) -> Option<NodeId> {
         match self {
             TypedKind::Generate { like, .. } | TypedKind::Blocks { like, .. } | TypedKind::Indexed { like, .. } => {
                 Some(*like)

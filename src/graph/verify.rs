@@ -20,14 +20,11 @@ impl TypedProgram {
     }
 
     fn verify_node(&self, i: usize, n: &TypedNode) -> Result<(), String> {
-        if let Some(late) = n.inputs().find(|a| *a as usize >= i) {
+        if let Some(late) = n.inputs().chain(n.kind.like()).find(|a| *a as usize >= i) {
             return Err(format!("uses the later node {late}"));
         }
         match &n.kind {
             TypedKind::Feed(_) | TypedKind::Constant(_) => Ok(()),
-            TypedKind::Generate { like, .. } | TypedKind::Blocks { like, .. } if *like as usize >= i => {
-                Err(format!("is like the later node {like}"))
-            }
             TypedKind::Generate { like, generator } => {
                 let (shape, rank) = (self.nodes[*like as usize].shape, self.shapes[n.shape as usize].len());
                 let same = shape == n.shape && generator.check(rank, n.dtype).is_ok();
@@ -50,7 +47,7 @@ impl TypedProgram {
             }
             TypedKind::Indexed { how, from, index, like, axis } => {
                 let inputs = (*from, *index, *like);
-                if self.is_moved(i, n, *how, inputs, *axis) {
+                if self.is_moved(n, *how, inputs, *axis) {
                     Ok(())
                 } else {
                     Err(format!("{} has a wrong type", how.name()))
@@ -105,7 +102,6 @@ impl TypedProgram {
     /// Whether what moves elements along a dim has a dtype and a shape that follow from its operands.
     fn is_moved(
         &self,
-        i: usize,
         n: &TypedNode,
         how: Indexing,
         (from, index, like): (NodeId, Option<NodeId>, NodeId),
@@ -116,7 +112,6 @@ impl TypedProgram {
         let extent = match (how, of_index) {
             (Indexing::Take, Some((_, shape))) => shape.get(axis),
             (Indexing::Take, None) => None,
-            _ if like as usize >= i => return false,
             _ => self.shape_of(like).get(axis),
         };
         let mut shape = self.shape_of(from).to_vec();

@@ -167,7 +167,7 @@ pub(super) fn allocate_from(body: &Body, first_mask: u8, first: u8) -> Allocated
         holds: [vec![NONE; 32], vec![NONE; 8]],
         free: [u32::MAX >> (32 - body.isa.vectors()) & (u32::MAX << first), 0xff & (u32::MAX << first_mask)],
         free_stack: Vec::new(),
-        // Loads, spills and fills are not counted.
+        // Nodes are not all: there are loads, spills and fills.
         out: Allocated {
             isa: body.isa,
             hoisted: Vec::new(),

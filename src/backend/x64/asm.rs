@@ -126,13 +126,6 @@ pub(super) struct Asm {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The bytes of one instruction, of which there are 15 at most. (That is faster than to let the buffer grow byte by byte.)
-#[derive(Default)]
-struct Encoded {
-    bytes: [u8; 16],
-    length: usize,
-}
-
 impl Asm {
     /// The number of bytes so far.
     pub(super) fn at(&self) -> usize {
@@ -315,85 +308,27 @@ impl Asm {
         self.at()
     }
 
-    /// Adds an instruction.
-    fn put(&mut self, encoded: Encoded) {
-        let end = self.at() + encoded.length;
-        // All of the bytes, since their number is known, and then without those behind the instruction.
-        self.bytes.extend_from_slice(&encoded.bytes);
-        self.bytes.truncate(end);
-    }
-
-    /// A general-purpose instruction whose opcode may contain a register.
+    /// A REX prefix if one is needed, and the opcode, which may contain a register.
     fn general(&mut self, wide: bool, opcode: &[u8], bits: u8, register: Option<General>) {
-        let mut encoded = Encoded::default();
-        encoded.general(wide, opcode, bits | register.map_or(0, |r| r.0 >> 3));
-        self.put(encoded);
+        let rex = u8::from(wide) << 3 | bits | register.map_or(0, |r| r.0 >> 3);
+        if rex != 0 {
+            self.bytes.push(0x40 | rex);
+        }
+        self.bytes.extend(opcode);
     }
 
     /// A general-purpose instruction with the fields ModRM.reg (a register or an opcode extension) and ModRM.r/m.
     fn modrm(&mut self, wide: bool, opcode: &[u8], reg: u8, rm: RegMem) {
         let (x, b) = high_bits(rm);
-        let mut encoded = Encoded::default();
-        encoded.general(wide, opcode, (reg >> 3) << 2 | (x & 1) << 1 | b & 1);
-        encoded.operands(reg, rm, 1);
-        self.put(encoded);
-    }
-
-    /// A vector or mask instruction; the vector length is 0 for 128 bits, 1 for 256, 2 for 512.
-    pub(super) fn vector(&mut self, instruction: Instruction, length: u8, o: &Operands) {
-        let (code, length) = (instruction.code, instruction.fixed_length.unwrap_or(length));
-        // ModRM.reg, VEX.vvvv, ModRM.r/m.
-        let (reg, second, rm) = match code.encoding {
-            Encoding::Rvm | Encoding::RvmMask => (o.dst, o.first, o.last),
-            Encoding::Rm | Encoding::Mr => (o.dst, 0, o.last),
-            Encoding::Vm(digit) => (digit, o.dst, o.last),
-        };
-        let (x, b) = high_bits(rm);
-        let mut encoded = Encoded::default();
-        if code.vex {
-            encoded.vex(instruction, length, [reg, second, x, b]);
-        } else {
-            encoded.evex(instruction, length, [reg, second, x, b], o);
-        }
-        encoded.push(code.opcode);
-        let unit = match (code.vex, instruction.memory_bytes) {
-            (true, _) => 1,
-            (_, 0) => 16 << length >> instruction.rm_shape().halvings(),
-            (_, bytes) => bytes.into(),
-        };
-        encoded.operands(reg, rm, unit);
-        if code.encoding == Encoding::RvmMask {
-            encoded.push(o.mask << 4);
-        }
-        encoded.extend(o.imm);
-        self.put(encoded);
-    }
-}
-
-impl Encoded {
-    fn push(&mut self, byte: u8) {
-        self.bytes[self.length] = byte;
-        self.length += 1;
-    }
-
-    fn extend(&mut self, bytes: impl IntoIterator<Item = u8>) {
-        bytes.into_iter().for_each(|b| self.push(b));
-    }
-
-    /// A REX prefix with these lowest bits if one is needed, and the opcode.
-    fn general(&mut self, wide: bool, opcode: &[u8], bits: u8) {
-        let rex = u8::from(wide) << 3 | bits;
-        if rex != 0 {
-            self.push(0x40 | rex);
-        }
-        self.extend(opcode.iter().copied());
+        self.general(wide, opcode, (reg >> 3) << 2 | (x & 1) << 1 | b & 1, None);
+        self.operands(reg, rm, 1);
     }
 
     /// The bytes ModRM, SIB and displacement. A multiple of `unit` may be encoded as one byte (disp8*N).
     fn operands(&mut self, reg: u8, rm: RegMem, unit: i32) {
         let reg = (reg & 7) << 3;
         let m = match rm {
-            RegMem::Register(r) => return self.push(0xc0 | reg | r & 7),
+            RegMem::Register(r) => return self.bytes.push(0xc0 | reg | r & 7),
             RegMem::Memory(m) => m,
         };
         let base = m.base.0 & 7;
@@ -407,16 +342,44 @@ impl Encoded {
         match m.index {
             Some((index, scale)) => {
                 let scale = (scale.trailing_zeros() as u8) << 6;
-                self.extend([mode | reg | 4, scale | (index.0 & 7) << 3 | base]);
+                self.bytes.extend([mode | reg | 4, scale | (index.0 & 7) << 3 | base]);
             }
-            None if base == RSP.0 => self.extend([mode | reg | 4, 0x24]),
-            None => self.push(mode | reg | base),
+            None if base == RSP.0 => self.bytes.extend([mode | reg | 4, 0x24]),
+            None => self.bytes.push(mode | reg | base),
         }
         match (mode, short) {
-            (0x40, Some(short)) => self.push(short as u8),
-            (0x80, _) => self.extend(m.displacement.to_le_bytes()),
+            (0x40, Some(short)) => self.bytes.push(short as u8),
+            (0x80, _) => self.bytes.extend(m.displacement.to_le_bytes()),
             _ => {}
         }
+    }
+
+    /// A vector or mask instruction; the vector length is 0 for 128 bits, 1 for 256, 2 for 512.
+    pub(super) fn vector(&mut self, instruction: Instruction, length: u8, o: &Operands) {
+        let (code, length) = (instruction.code, instruction.fixed_length.unwrap_or(length));
+        // ModRM.reg, VEX.vvvv, ModRM.r/m.
+        let (reg, second, rm) = match code.encoding {
+            Encoding::Rvm | Encoding::RvmMask => (o.dst, o.first, o.last),
+            Encoding::Rm | Encoding::Mr => (o.dst, 0, o.last),
+            Encoding::Vm(digit) => (digit, o.dst, o.last),
+        };
+        let (x, b) = high_bits(rm);
+        if code.vex {
+            self.vex(instruction, length, [reg, second, x, b]);
+        } else {
+            self.evex(instruction, length, [reg, second, x, b], o);
+        }
+        self.bytes.push(code.opcode);
+        let unit = match (code.vex, instruction.memory_bytes) {
+            (true, _) => 1,
+            (_, 0) => 16 << length >> instruction.rm_shape().halvings(),
+            (_, bytes) => bytes.into(),
+        };
+        self.operands(reg, rm, unit);
+        if code.encoding == Encoding::RvmMask {
+            self.bytes.push(o.mask << 4);
+        }
+        self.bytes.extend(o.imm);
     }
 
     fn vex(&mut self, instruction: Instruction, length: u8, [reg, second, x, b]: [u8; 4]) {
@@ -424,10 +387,10 @@ impl Encoded {
         let inverted = |bit: u8, to: u8| (!bit & 1) << to;
         let last = (!second & 15) << 3 | length << 2 | code.prefix;
         if code.map == 1 && !code.w && (x | b) & 1 == 0 {
-            self.extend([0xc5, inverted(reg >> 3, 7) | last]);
+            self.bytes.extend([0xc5, inverted(reg >> 3, 7) | last]);
         } else {
             let high = inverted(reg >> 3, 7) | inverted(x, 6) | inverted(b, 5);
-            self.extend([0xc4, high | code.map, u8::from(code.w) << 7 | last]);
+            self.bytes.extend([0xc4, high | code.map, u8::from(code.w) << 7 | last]);
         }
     }
 
@@ -438,8 +401,8 @@ impl Encoded {
         // A rounding mode replaces the vector length.
         let (length, rounding) = if o.truncate { (3, 1) } else { (length, 0) };
         let last = u8::from(o.zeroing) << 7 | length << 5 | rounding << 4 | inverted(second >> 4, 3) | o.mask;
-        self.extend([0x62, high | code.map]);
-        self.extend([u8::from(code.w) << 7 | (!second & 15) << 3 | 4 | code.prefix, last]);
+        self.bytes.extend([0x62, high | code.map]);
+        self.bytes.extend([u8::from(code.w) << 7 | (!second & 15) << 3 | 4 | code.prefix, last]);
     }
 }
 

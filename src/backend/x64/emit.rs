@@ -96,12 +96,13 @@ pub(super) struct Writer<'a> {
     marks: Option<Vec<Mark>>,
 }
 
+/// Bytes of a function for which there is room from the start; the code of longer ones moves as it grows.
+const ROOM: usize = 4096;
+
 /// Encodes a segment; `marked` records what the instructions are for.
 pub(super) fn function(segment: &AllocatedSegment<'_>, marked: bool) -> Function {
-    // Less than some 8 bytes an instruction, of bodies that are written three times for the most part.
-    let (single, paired) = (segment.allocated.body.len(), segment.paired.map_or(0, |p| p.body.len()));
     let mut w = Writer {
-        asm: Asm { bytes: Vec::with_capacity(8 * (3 * single + 2 * paired) + 1024) },
+        asm: Asm { bytes: Vec::with_capacity(ROOM) },
         segment,
         pointers: HashMap::new(),
         offsets: Vec::new(),

@@ -122,3 +122,18 @@ fn sums_of_short_bodies_are_kept_in_registers_with_avx512() {
         assert_eq!(kept.count() > 0, isa == Isa::Avx512, "{isa:?}");
     }
 }
+
+/// Three loads and a store of a remainder, and one subroutine for each direction. AVX-512 has masks.
+#[test]
+fn remainders_of_avx2_share_their_subroutines() {
+    let mut m = Make::default();
+    let (x, y, z) = (m.input(F32), m.input(F32), m.input(F32));
+    let product = m.apply(Op::Mul, F32, &[x, y]);
+    let sum = m.apply(Op::Add, F32, &[product, z]);
+    let kernel = m.output(sum);
+    for (isa, subroutines, calls) in [(Isa::Avx512, 0, 0), (Isa::Avx2, 2, 4)] {
+        let code = listing::machine_code(isa, &kernel, &planned(isa, &kernel, &[Class::Vector; 3])).unwrap();
+        let count = |of: &str| code.iter().flat_map(|l| &l.lines).filter(|l| l.text.contains(of)).count();
+        assert_eq!((count("ret") - 1, count("call")), (subroutines, calls), "{isa:?}");
+    }
+}
