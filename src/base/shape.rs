@@ -7,6 +7,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::base::error::{Error, Name, Result};
 use crate::base::limits::{Limit, Limits, MAX_ELEMENTS};
 
@@ -249,8 +251,8 @@ pub(crate) fn check_within(shape: &[usize], limits: &Limits) -> Result<usize> {
 }
 
 /// Row-major strides in elements. A zero-size shape's strides are never used; they saturate instead of overflowing.
-pub(crate) fn contiguous_strides(shape: &[usize]) -> Vec<isize> {
-    let mut strides = vec![1isize; shape.len()];
+pub(crate) fn contiguous_strides(shape: &[usize]) -> SmallVec<[isize; 4]> {
+    let mut strides = SmallVec::<[isize; 4]>::from_elem(1, shape.len());
     for i in (1..shape.len()).rev() {
         strides[i - 1] = strides[i].saturating_mul(shape[i].max(1) as isize);
     }

@@ -12,7 +12,7 @@ use super::raw::RawBytes;
 use super::{Storage, Tensor, check_bytes};
 use crate::base::dtype::{DType, Element};
 use crate::base::error::{Error, Result};
-use crate::base::shape::{check, contiguous_strides, dims_fmt, dims_text};
+use crate::base::shape::{dims_fmt, dims_text};
 
 /// Borrowed elements of one [`DType`]: those of a [`Tensor`], of a slice, or of an `ndarray` array. A run reads them in
 /// place. Cloning copies no elements.
@@ -83,12 +83,12 @@ impl<'a> TensorView<'a> {
     /// ```
     pub fn from_slice<T: Element>(data: &'a [T], shape: impl AsRef<[usize]>) -> Result<TensorView<'a>> {
         let shape = shape.as_ref();
-        let n = check(shape)?;
-        if n != data.len() {
-            let (got, dims) = (data.len(), dims_text(shape));
+        let layout = Layout::contiguous(shape)?;
+        if layout.elements != data.len() {
+            let (got, dims, n) = (data.len(), dims_text(shape), layout.elements);
             return Err(Error::Shape(format!("{got} elements for the shape {dims}, which has {n}")));
         }
-        TensorView::with_strides(data, shape, &contiguous_strides(shape), 0)
+        Ok(TensorView { source: Source::Bytes(bytemuck::cast_slice(data)), layout, dtype: T::DTYPE, offset: 0 })
     }
 
     /// A view of elements given by their bytes, row-major, in native byte order: [`Tensor::from_bytes`] without the
@@ -115,6 +115,7 @@ impl<'a> TensorView<'a> {
     }
 
     /// A view of a slice's elements with the given strides and offset. Errors: an element outside of the slice.
+    #[cfg(any(test, feature = "ndarray"))]
     pub(crate) fn with_strides<T: Element>(
         data: &'a [T],
         shape: &[usize],
@@ -133,7 +134,7 @@ impl<'a> TensorView<'a> {
 
     /// The same elements in another layout, which must not reach other elements.
     pub(super) fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> TensorView<'a> {
-        TensorView { layout: Arc::new(Layout::new(shape, strides)), offset, ..self.clone() }
+        TensorView { layout: Arc::new(Layout::new(&shape, &strides)), offset, ..self.clone() }
     }
 
     /// The element type.

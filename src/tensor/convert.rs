@@ -28,28 +28,28 @@ impl<T: Element> From<T> for Tensor {
 
 impl Tensor {
     /// A tensor with a copy of an array's elements; the shape must have as many.
-    fn of_array<T: Element>(elements: &[T], shape: Vec<usize>) -> Tensor {
-        let strides = contiguous_strides(&shape);
+    fn of_array<T: Element>(elements: &[T], shape: &[usize]) -> Tensor {
+        let strides = contiguous_strides(shape);
         let storage = Arc::new(Storage::copied(bytemuck::cast_slice(elements)));
-        Tensor { storage, layout: Arc::new(Layout::new(shape, strides)), dtype: T::DTYPE, offset: 0 }
+        Tensor { storage, layout: Arc::new(Layout::new(shape, &strides)), dtype: T::DTYPE, offset: 0 }
     }
 }
 
 impl<T: Element, const A: usize> From<[T; A]> for Tensor {
     fn from(array: [T; A]) -> Tensor {
-        Tensor::of_array(&array, vec![A])
+        Tensor::of_array(&array, &[A])
     }
 }
 
 impl<T: Element, const A: usize, const B: usize> From<[[T; B]; A]> for Tensor {
     fn from(array: [[T; B]; A]) -> Tensor {
-        Tensor::of_array(array.as_flattened(), vec![A, B])
+        Tensor::of_array(array.as_flattened(), &[A, B])
     }
 }
 
 impl<T: Element, const A: usize, const B: usize, const C: usize> From<[[[T; C]; B]; A]> for Tensor {
     fn from(array: [[[T; C]; B]; A]) -> Tensor {
-        Tensor::of_array(array.as_flattened().as_flattened(), vec![A, B, C])
+        Tensor::of_array(array.as_flattened().as_flattened(), &[A, B, C])
     }
 }
 

@@ -11,18 +11,18 @@ use std::sync::Arc;
 /// The extents and strides of a tensor. Tensors with the same layout may share it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Layout {
-    pub(super) shape: Box<[usize]>,
+    pub(super) shape: SmallVec<[usize; 4]>,
     /// In elements.
-    pub(super) strides: Box<[isize]>,
+    pub(super) strides: SmallVec<[isize; 4]>,
     pub(super) elements: usize,
     pub(super) contiguous: bool,
 }
 
 impl Layout {
     /// A layout. The shape must have passed [`check`].
-    pub(crate) fn new(shape: Vec<usize>, strides: Vec<isize>) -> Layout {
-        let contiguous = is_contiguous(&shape, &strides);
-        let elements = numel(&shape).unwrap_or(0);
+    pub(crate) fn new(shape: &[usize], strides: &[isize]) -> Layout {
+        let contiguous = is_contiguous(shape, strides);
+        let elements = numel(shape).unwrap_or(0);
         Layout { shape: shape.into(), strides: strides.into(), elements, contiguous }
     }
 
@@ -49,7 +49,7 @@ impl Layout {
     /// The row-major layout without gaps.
     pub(crate) fn contiguous(shape: &[usize]) -> Result<Arc<Layout>> {
         check(shape)?;
-        Ok(Arc::new(Layout::new(shape.to_vec(), contiguous_strides(shape))))
+        Ok(Arc::new(Layout::new(shape, &contiguous_strides(shape))))
     }
 
     /// A layout with the given strides, for a tensor that starts at `offset` in storage of `elements` elements. Errors:
@@ -63,7 +63,7 @@ impl Layout {
         if low < 0 || high >= elements as i128 || shape.len() != strides.len() {
             return Err(Error::Internal(format!("strides {strides:?} of {shape:?} leave {elements} elements")));
         }
-        Ok(Arc::new(Layout::new(shape.to_vec(), strides.to_vec())))
+        Ok(Arc::new(Layout::new(shape, strides)))
     }
 
     /// A layout with the given strides, one for each dim, and how far its elements are before and behind the first: 0 and
@@ -73,7 +73,7 @@ impl Layout {
             return Ok((Layout::contiguous(shape)?, 0, -1));
         }
         let (low, high) = reach(shape, strides);
-        Ok((Arc::new(Layout::new(shape.to_vec(), strides.to_vec())), low, high))
+        Ok((Arc::new(Layout::new(shape, strides)), low, high))
     }
 
     /// Whether each dim steps over all that the dims of smaller strides reach, as those of slices and permutations of an

@@ -183,7 +183,7 @@ impl Tensor {
 
     /// A 0-d tensor of the given element bytes.
     pub(crate) fn of_bits(dtype: DType, bits: Bits) -> Tensor {
-        let layout = Arc::new(Layout::new(vec![], vec![]));
+        let layout = Arc::new(Layout::new(&[], &[]));
         Tensor { storage: Arc::new(Storage::copied(&bits.0[..dtype.size()])), layout, dtype, offset: 0 }
     }
 

@@ -12,7 +12,7 @@ impl Tensor {
     fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> Tensor {
         Tensor {
             storage: self.storage.clone(),
-            layout: Arc::new(Layout::new(shape, strides)),
+            layout: Arc::new(Layout::new(&shape, &strides)),
             dtype: self.dtype,
             offset,
         }
@@ -120,7 +120,7 @@ macro_rules! views {
             /// The strides of a shape with as many elements over the same elements, if there are such strides.
             fn reshaped(&self, shape: &[usize]) -> Option<Vec<isize>> {
                 match self.is_contiguous() {
-                    true => Some(contiguous_strides(shape)),
+                    true => Some(contiguous_strides(shape).into_vec()),
                     false => regroup(self.shape(), self.strides(), shape),
                 }
             }
@@ -182,7 +182,7 @@ impl Placed {
     }
 
     fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> Placed {
-        Placed { layout: Arc::new(Layout::new(shape, strides)), offset }
+        Placed { layout: Arc::new(Layout::new(&shape, &strides)), offset }
     }
 
     pub(crate) fn shape(&self) -> &[usize] {

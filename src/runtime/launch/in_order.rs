@@ -123,7 +123,7 @@ impl InOrder {
         let end = self.total().min(first + self.pieces * PIECE);
         let (from, to) = (first / row, end.div_ceil(row));
         let copy = self.copied(run, input, from, to)?;
-        let layout = Arc::new(Layout::new(vec![end - first], vec![1]));
+        let layout = Arc::new(Layout::new(&[end - first], &[1]));
         let whole = Operand::Tensor(TensorRef::Tensor(&copy));
         let inputs = [Operand::Part(&whole, (first - from * row) as isize, &layout)];
         let reduced = Some(Reduction { dims: &[0], adds: false });
@@ -146,7 +146,7 @@ impl InOrder {
         let y = b.bits(x, self.dtype);
         b.kernel.outputs.push(y);
         let shape = [&[to - from], &self.extents[1..]].concat();
-        let layout = Arc::new(Layout::new(shape.clone(), self.strides.clone()));
+        let layout = Arc::new(Layout::new(&shape, &self.strides));
         let inputs = [Operand::Part(input, from as isize * self.strides[0], &layout)];
         let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
         let call = Call { inputs: &inputs, spread: &[BroadcastKind::Varies], extents: &shape, reduced: None };

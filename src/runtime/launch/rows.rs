@@ -85,7 +85,7 @@ impl<'a> Given<'a> {
                     shape[d - front] = *n;
                 }
             }
-            Arc::new(Layout::new(shape, operand.strides().to_vec()))
+            Arc::new(Layout::new(&shape, operand.strides()))
         };
         let layouts = blocks.map(layout);
         Ok(Given { strides: all[..blocks[0].extents.len()].into(), layouts, operand })
