@@ -1,12 +1,13 @@
-//! castwise's functions beside DataFusion's own expressions, on the same Parquet file, partitions and threads, in
-//! turns.
+//! castwise's functions beside DataFusion's own expressions, on the same Parquet file, partitions and threads, in turns.
 //!
-//! `cargo bench --bench engines -- --rows 10000000 --partitions 1 [--turns 7] [--in-memory 0] [--file t.parquet] [--only NAME] [--batch ROWS]`
-//! prints the least and the median time of each query for both, and their ratio; then the geometric mean of the
-//! ratios. Beside them, as `floor`, the median of the query with a function that only reads its columns and returns one that
-//! exists, which a function that computes something can hardly beat; a filter has its condition as a column there. Queries give columns, whose batches are dropped as they come, or aggregates; the sums of what both give are compared before. Unless
-//! `--in-memory 0` is given, the table is read before. `--file` keeps the table, for `engines_polars.py`; if there is one already, it
-//! must have as many rows as `--rows` says, if that is given.
+//! `cargo bench --bench engines -- --rows 10000000 --partitions 1 [--turns 7] [--in-memory 0] [--file t.parquet] [--only NAME] [--batch ROWS]
+//! [--columns 20]` prints the least and the median time of each query for both, and their ratio; then the geometric mean of the ratios.
+//! Beside them, as `floor`, the median of the query with a function that only reads its columns and returns one that exists, which a
+//! function that computes something can hardly beat; a filter has its condition as a column there.
+//!
+//! Queries give columns, whose batches are dropped as they come, or aggregates; the sums of what both give are compared before. Unless
+//! `--in-memory 0` is given, the table is read before. `--file` keeps the table, for `engines_polars.py`; if there is one already, it must
+//! have as many rows as `--rows` says, if that is given, and as many columns to be summed as `--columns` says.
 
 use std::hint::black_box;
 use std::sync::{Arc, LazyLock};
@@ -73,7 +74,8 @@ fn normal(x: &str) -> String {
     format!("(CASE WHEN {x} < 0 THEN {p} ELSE 1 - {p} END)")
 }
 
-fn workloads() -> Vec<Workload> {
+/// The workloads, with the sum of so many columns, if there are any.
+fn workloads(columns: usize) -> Vec<Workload> {
     let ten = "((((((((((a * 0.5) + b) * a) - b) * 0.25) + a) * b) + 1) * a) - b)";
     let ten_sql = "((((((((((a * 0.5::REAL) + b) * a) - b) * 0.25::REAL) + a) * b) + 1::REAL) * a) - b)";
     let d1 = "(ln(spot / strike) + (0.03 + vol * vol / 2) * years) / (vol * sqrt(years))";
@@ -83,7 +85,9 @@ fn workloads() -> Vec<Workload> {
         s * (1 + erf(d1 * 0.7071067811865476)) / 2 - k * exp(-0.03 * y) * (1 + erf(d2 * 0.7071067811865476)) / 2";
     let column = |of: &str| format!("SELECT {of} AS y FROM t");
     let three = |ours: &str, theirs: &str, floor: &str| [column(ours), column(theirs), column(floor)];
-    vec![
+    let summed: Vec<String> = (0..columns).map(|i| format!("c{i}")).collect();
+    let (sum, list) = (summed.join(" + "), summed.join(", "));
+    let mut all = vec![
         Workload("read", three("a", "a", "a")),
         Workload("one op, f32", three("castwise('a + b', a, b)", "a + b", "touch(a, b)")),
         Workload("ten ops, f32", three(&format!("castwise('{ten}', a, b)"), ten_sql, "touch(a, b)")),
@@ -112,7 +116,12 @@ fn workloads() -> Vec<Workload> {
             ],
         ),
         Workload("aggregate", three("castwise_agg('sum(a * b)', a, b)", "sum(a * b)", "count(touch(a, b))")),
-    ]
+    ];
+    if columns > 0 {
+        let queries = three(&format!("castwise('{sum}', {list})"), &sum, &format!("touch({list})"));
+        all.push(Workload("sum of columns", queries));
+    }
+    all
 }
 
 /// The text after an option, if that is given.
@@ -130,7 +139,7 @@ fn number(name: &str) -> Result<Option<usize>, Error> {
     text.parse().map(Some).map_err(|_| format!("{name} takes a number, not {text}").into())
 }
 
-async fn written(rows: usize, path: &str) -> Result<(), Error> {
+async fn written(rows: usize, columns: usize, path: &str) -> Result<(), Error> {
     let mut state = 1u64;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -149,6 +158,7 @@ async fn written(rows: usize, path: &str) -> Result<(), Error> {
     let mut bytes =
         || -> ArrayRef { Arc::new(UInt8Array::from_iter_values((0..rows).map(|_| (next() * 255.0) as u8))) };
     let (nir, red) = (bytes(), bytes());
+    let summed: Vec<(String, ArrayRef)> = (0..columns).map(|i| (format!("c{i}"), a.clone())).collect();
     let columns = [
         ("a", a),
         ("b", b),
@@ -160,6 +170,7 @@ async fn written(rows: usize, path: &str) -> Result<(), Error> {
         ("red", red),
         ("inside", inside),
     ];
+    let columns = columns.map(|(name, column)| (name.to_string(), column)).into_iter().chain(summed);
     let batch = RecordBatch::try_from_iter(columns)?;
     SessionContext::new().read_batch(batch)?.write_parquet(path, DataFrameWriteOptions::new(), None).await?;
     Ok(())
@@ -194,10 +205,11 @@ async fn timed(session: &SessionContext, query: &str) -> Result<Duration, Error>
 async fn main() -> Result<(), Error> {
     let (partitions, turns) = (number("--partitions")?.unwrap_or(1), number("--turns")?.unwrap_or(5).max(1));
     let (asked, in_memory) = (number("--rows")?, number("--in-memory")?.unwrap_or(1));
+    let columns = number("--columns")?.unwrap_or(0);
     let folder = tempfile::tempdir()?;
     let path = text("--file")?.unwrap_or_else(|| folder.path().join("t.parquet").to_string_lossy().into_owned());
     if !std::path::Path::new(&path).exists() {
-        written(asked.unwrap_or(1_000_000), &path).await?;
+        written(asked.unwrap_or(1_000_000), columns, &path).await?;
     }
     let mut config = SessionConfig::new().with_target_partitions(partitions);
     if let Some(rows) = number("--batch")? {
@@ -220,7 +232,7 @@ async fn main() -> Result<(), Error> {
     println!("{rows} rows, {partitions} partitions, least and median of {turns} turns, ms");
     let mut ratios = [Vec::new(), Vec::new()];
     let only = text("--only")?;
-    for Workload(name, queries) in workloads() {
+    for Workload(name, queries) in workloads(columns) {
         if only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
             continue;
         }

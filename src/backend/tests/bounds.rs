@@ -37,7 +37,7 @@ struct Shape {
 /// Domains of about `n` elements a row.
 fn shapes(n: usize) -> Vec<Shape> {
     let plain = |extents: &[usize], first: &[isize]| {
-        let others = contiguous_strides(extents);
+        let others = contiguous_strides(extents).into_vec();
         Shape { extents: extents.to_vec(), first: first.to_vec(), others, reduced: None }
     };
     let turned = |s: Shape| Shape { first: s.others, others: s.first, ..s };
@@ -59,7 +59,7 @@ fn shapes(n: usize) -> Vec<Shape> {
 /// Domains that are reduced: whole rows, short rows, columns, everything.
 fn reduced_shapes(n: usize) -> Vec<Shape> {
     let of = |extents: &[usize], reduced: &[usize], first: Option<&[isize]>| {
-        let others = contiguous_strides(extents);
+        let others = contiguous_strides(extents).into_vec();
         let first = first.map_or_else(|| others.clone(), <[isize]>::to_vec);
         Shape { extents: extents.to_vec(), first, others, reduced: Some(reduced.to_vec()) }
     };

@@ -76,7 +76,7 @@ fn the_class_under_a_reduction_does_not_depend_on_extents() {
 
 #[test]
 fn reduced_dims_are_the_inner_loop_or_the_rows() {
-    let dense = |extents: &[usize]| vec![crate::base::shape::contiguous_strides(extents)];
+    let dense = |extents: &[usize]| vec![crate::base::shape::contiguous_strides(extents).into_vec()];
     let folded = |extents: &[usize], reduced: &[usize]| {
         let reduced = Some(Reduction { dims: reduced, adds: false });
         Geometry::new(extents, &dense(extents), &[BroadcastKind::Varies], reduced)
