@@ -11,8 +11,8 @@ use super::layout::Layout;
 use super::raw::RawBytes;
 use super::{Storage, Tensor, check_bytes};
 use crate::base::dtype::{DType, Element};
-use crate::base::error::{Error, Result};
-use crate::base::shape::{dims_fmt, dims_text};
+use crate::base::error::Result;
+use crate::base::shape::dims_fmt;
 
 /// Borrowed elements of one [`DType`]: those of a [`Tensor`], of a slice, or of an `ndarray` array. A run reads them in
 /// place. Cloning copies no elements.
@@ -82,12 +82,7 @@ impl<'a> TensorView<'a> {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn from_slice<T: Element>(data: &'a [T], shape: impl AsRef<[usize]>) -> Result<TensorView<'a>> {
-        let shape = shape.as_ref();
-        let layout = Layout::contiguous(shape)?;
-        if layout.elements != data.len() {
-            let (got, dims, n) = (data.len(), dims_text(shape), layout.elements);
-            return Err(Error::Shape(format!("{got} elements for the shape {dims}, which has {n}")));
-        }
+        let layout = Layout::of(shape.as_ref(), data.len())?;
         Ok(TensorView { source: Source::Bytes(bytemuck::cast_slice(data)), layout, dtype: T::DTYPE, offset: 0 })
     }
 
@@ -133,8 +128,8 @@ impl<'a> TensorView<'a> {
     }
 
     /// The same elements in another layout, which must not reach other elements.
-    pub(super) fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> TensorView<'a> {
-        TensorView { layout: Arc::new(Layout::new(&shape, &strides)), offset, ..self.clone() }
+    pub(super) fn view(&self, shape: &[usize], strides: &[isize], offset: usize) -> TensorView<'a> {
+        TensorView { layout: Arc::new(Layout::new(shape, strides)), offset, ..self.clone() }
     }
 
     /// The element type.

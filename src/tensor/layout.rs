@@ -52,6 +52,16 @@ impl Layout {
         Ok(Arc::new(Layout::new(shape, &contiguous_strides(shape))))
     }
 
+    /// [`contiguous`](Layout::contiguous) for so many elements. Errors: the shape has another number.
+    pub(super) fn of(shape: &[usize], elements: usize) -> Result<Arc<Layout>> {
+        let layout = Layout::contiguous(shape)?;
+        if layout.elements != elements {
+            let (dims, n) = (dims_text(shape), layout.elements);
+            return Err(Error::Shape(format!("{elements} elements for the shape {dims}, which has {n}")));
+        }
+        Ok(layout)
+    }
+
     /// A layout with the given strides, for a tensor that starts at `offset` in storage of `elements` elements. Errors:
     /// an element outside of the storage.
     pub(super) fn within(shape: &[usize], strides: &[isize], offset: usize, elements: usize) -> Result<Arc<Layout>> {

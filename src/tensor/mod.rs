@@ -132,16 +132,7 @@ impl Tensor {
 
     /// A tensor with a copy of `data`, row-major. `data` must have as many elements as the shape.
     pub fn from_slice<T: Element>(data: &[T], shape: impl AsRef<[usize]>) -> Result<Tensor> {
-        let shape = shape.as_ref();
-        let n = check(shape)?;
-        if n != data.len() {
-            return Err(Error::Shape(format!(
-                "{} elements for the shape {}, which has {n}",
-                data.len(),
-                dims_text(shape)
-            )));
-        }
-        Tensor::from_bytes(T::DTYPE, shape, bytemuck::cast_slice(data))
+        TensorView::from_slice(data, shape)?.to_tensor()
     }
 
     /// A tensor with the elements of `data`, row-major.

@@ -54,11 +54,7 @@ impl<'a> TensorViewMut<'a> {
 
     /// A view of a slice's elements, row-major. The slice must have as many elements as the shape.
     pub fn from_slice<T: Element>(data: &'a mut [T], shape: impl AsRef<[usize]>) -> Result<TensorViewMut<'a>> {
-        let (n, dims) = (check(shape.as_ref())?, dims_text(shape.as_ref()));
-        if n != data.len() {
-            return Err(Error::Shape(format!("{} elements for the shape {dims}, which has {n}", data.len())));
-        }
-        let layout = Layout::contiguous(shape.as_ref())?;
+        let layout = Layout::of(shape.as_ref(), data.len())?;
         Ok(TensorViewMut { memory: RawBytesMut::borrowed(data, 0), layout, dtype: T::DTYPE })
     }
 

@@ -9,10 +9,10 @@ use crate::base::shape::{MAX_RANK, check, contiguous_strides, dims_text};
 use crate::base::view::{View, wrap};
 
 impl Tensor {
-    fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> Tensor {
+    fn view(&self, shape: &[usize], strides: &[isize], offset: usize) -> Tensor {
         Tensor {
             storage: self.storage.clone(),
-            layout: Arc::new(Layout::new(&shape, &strides)),
+            layout: Arc::new(Layout::new(shape, strides)),
             dtype: self.dtype,
             offset,
         }
@@ -50,9 +50,9 @@ macro_rules! views {
                 if order.len() != self.rank() || seen.contains(&false) {
                     return Err(Error::Shape(format!("{order:?} is not an order of {} dims", self.rank())));
                 }
-                let shape = order.iter().map(|i| self.shape()[*i]).collect();
-                let strides = order.iter().map(|i| self.strides()[*i]).collect();
-                Ok(self.view(shape, strides, self.offset))
+                let shape: Vec<usize> = order.iter().map(|i| self.shape()[*i]).collect();
+                let strides: Vec<isize> = order.iter().map(|i| self.strides()[*i]).collect();
+                Ok(self.view(&shape, &strides, self.offset))
             }
 
             /// Elements `start..end` of one dim, every `step`-th.
@@ -68,7 +68,7 @@ macro_rules! views {
                 let skip = if taken == 0 || self.numel() == 0 { 0 } else { start as isize * strides[axis] };
                 shape[axis] = taken;
                 strides[axis] = strides[axis].saturating_mul(step.min(isize::MAX as usize) as isize);
-                Ok(self.view(shape, strides, self.offset.saturating_add_signed(skip)))
+                Ok(self.view(&shape, &strides, self.offset.saturating_add_signed(skip)))
             }
 
             /// Reverses a dim.
@@ -77,7 +77,7 @@ macro_rules! views {
                 let mut strides = self.strides().to_vec();
                 let skip = if self.numel() == 0 { 0 } else { (self.shape()[axis] as isize - 1) * strides[axis] };
                 strides[axis] = strides[axis].saturating_neg();
-                Ok(self.view(self.shape().to_vec(), strides, self.offset.saturating_add_signed(skip)))
+                Ok(self.view(self.shape(), &strides, self.offset.saturating_add_signed(skip)))
             }
 
             /// Repeats dims of extent 1 and adds leading dims, without copying.
@@ -97,7 +97,7 @@ macro_rules! views {
                         _ => return Err(refuse()),
                     }
                 }
-                Ok(self.view(shape.to_vec(), strides, self.offset))
+                Ok(self.view(shape, &strides, self.offset))
             }
 
             /// The same elements in row-major order with another shape. Errors: the strides do not allow a view (then
@@ -114,7 +114,7 @@ macro_rules! views {
                     let to = dims_text(shape);
                     Error::Shape(format!("a tensor with strides {:?} has no view of shape {to}", self.strides()))
                 })?;
-                Ok(self.view(shape.to_vec(), strides, self.offset))
+                Ok(self.view(shape, &strides, self.offset))
             }
 
             /// The strides of a shape with as many elements over the same elements, if there are such strides.
@@ -160,7 +160,7 @@ macro_rules! views {
                 let (mut shape, mut strides) = (self.shape().to_vec(), self.strides().to_vec());
                 shape.insert(axis, 1);
                 strides.insert(axis, 0);
-                Ok(self.view(shape, strides, self.offset))
+                Ok(self.view(&shape, &strides, self.offset))
             }
         }
     )*};
@@ -181,8 +181,8 @@ impl Placed {
         Ok(Placed { layout: Layout::contiguous(shape)?, offset: 0 })
     }
 
-    fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> Placed {
-        Placed { layout: Arc::new(Layout::new(&shape, &strides)), offset }
+    fn view(&self, shape: &[usize], strides: &[isize], offset: usize) -> Placed {
+        Placed { layout: Arc::new(Layout::new(shape, strides)), offset }
     }
 
     pub(crate) fn shape(&self) -> &[usize] {
