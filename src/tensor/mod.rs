@@ -132,7 +132,7 @@ impl Tensor {
 
     /// A tensor with a copy of `data`, row-major. `data` must have as many elements as the shape.
     pub fn from_slice<T: Element>(data: &[T], shape: impl AsRef<[usize]>) -> Result<Tensor> {
-        TensorView::from_slice(data, shape)?.to_tensor()
+        Tensor::copied(T::DTYPE, Layout::of(shape.as_ref(), data.len())?, bytemuck::cast_slice(data))
     }
 
     /// A tensor with the elements of `data`, row-major.
@@ -145,9 +145,14 @@ impl Tensor {
     pub fn from_bytes(dtype: DType, shape: impl AsRef<[usize]>, bytes: &[u8]) -> Result<Tensor> {
         let shape = shape.as_ref();
         check_bytes(dtype, shape, bytes)?;
+        Tensor::copied(dtype, Layout::contiguous(shape)?, bytes)
+    }
+
+    /// A tensor with a copy of the bytes of a contiguous layout's elements.
+    fn copied(dtype: DType, layout: Arc<Layout>, bytes: &[u8]) -> Result<Tensor> {
         let mut storage = Storage::zeroed(bytes.len())?;
         storage.bytes_mut().copy_from_slice(bytes);
-        Tensor::from_storage(storage, dtype, shape)
+        Tensor::with_layout(storage, dtype, layout)
     }
 
     /// A tensor filled with one value.
