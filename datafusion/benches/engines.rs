@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use castwise::Rules;
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, RecordBatch, UInt8Array,
+    Array, ArrayData, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, RecordBatch, UInt8Array,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
@@ -31,7 +31,7 @@ type Error = Box<dyn std::error::Error>;
 /// A workload: its name, and the queries of castwise, of DataFusion and of [`Touch`], whose only column is `y`.
 struct Workload(&'static str, [String; 3]);
 
-/// A function that reads its columns, and returns the first.
+/// A function that reads its columns side by side, as a loop over their rows does, and returns the first.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Touch(Signature);
 
@@ -49,14 +49,24 @@ impl ScalarUDFImpl for Touch {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue, DataFusionError> {
-        for column in ColumnarValue::values_to_arrays(&args.args)? {
-            let column = column.to_data();
-            let size = column.data_type().primitive_width().unwrap_or(1);
-            let (from, n) = (column.offset() * size, column.len() * size);
-            black_box(column.buffers()[0][from..from + n].iter().fold(0, |all, byte| all ^ byte));
+        let columns: Vec<ArrayData> =
+            ColumnarValue::values_to_arrays(&args.args)?.iter().map(|column| column.to_data()).collect();
+        let columns: Vec<&[[u8; 64]]> = columns.iter().map(lines).collect();
+        let mut all = [0; 64];
+        for i in 0..columns[0].len() {
+            for line in columns.iter().filter_map(|column| column.get(i)) {
+                all.iter_mut().zip(line).for_each(|(all, byte)| *all ^= byte);
+            }
         }
+        black_box(all);
         Ok(args.args[0].clone())
     }
+}
+
+/// The values of a column, as lines of a cache; an incomplete one at the end is left out.
+fn lines(column: &ArrayData) -> &[[u8; 64]] {
+    let size = column.data_type().primitive_width().unwrap_or(1);
+    column.buffers()[0][column.offset() * size..][..column.len() * size].as_chunks().0
 }
 
 /// The normal distribution by Abramowitz and Stegun, 7.1.26, since DataFusion has no `erf`.
