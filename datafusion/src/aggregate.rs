@@ -16,7 +16,7 @@ use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_na
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature};
 
 use crate::columns::{Column, array_of, cast_to, result_field};
-use crate::compiled::{Compiled, EXECUTOR, Form, as_run, compiled, is_aggregate};
+use crate::compiled::{Compiled, EXECUTOR, First, Form, as_run, compiled, is_aggregate};
 use crate::groups::Groups;
 use crate::report::plan_error;
 use crate::rows::columns_of;
@@ -37,7 +37,7 @@ use crate::types::{data_type, dtypes_of};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn castwise_agg(name: &str, source: Source) -> AggregateUDF {
-    AggregateUDF::from(Aggregate { name: name.into(), source, signature: as_they_are() })
+    AggregateUDF::from(Aggregate { name: name.into(), source, signature: as_they_are(), first: First::new() })
 }
 
 /// A source under a name.
@@ -46,6 +46,7 @@ pub(crate) struct Aggregate {
     pub(crate) name: String,
     pub(crate) source: Source,
     signature: Signature,
+    first: First<Reduction>,
 }
 
 /// A reduction for arguments of these dtypes.
@@ -55,13 +56,13 @@ struct Reduction {
     /// What a batch is reduced to: each a value of no dims.
     batch: Prepared,
     /// The values of a batch, where they are added one by one.
-    values: Option<Prepared>,
+    values: Option<Arc<Prepared>>,
 }
 
 impl Aggregate {
-    fn reduction(&self, fields: &[FieldRef]) -> Result<Reduction> {
-        let dtypes = dtypes_of(fields, self.source.names()).map_err(DataFusionError::Plan)?;
-        Reduction::new(compiled(&self.source, Form::Total, &dtypes)?)
+    fn reduction(&self, fields: &[FieldRef]) -> Result<Arc<Reduction>> {
+        let dtypes = dtypes_of(fields, &self.source).map_err(DataFusionError::Plan)?;
+        self.first.or_made(dtypes, |dtypes| Reduction::new(compiled(&self.source, Form::Total, dtypes)?).map(Arc::new))
     }
 }
 
@@ -85,7 +86,7 @@ impl Reduction {
             return Err(DataFusionError::Plan(format!("castwise: aggregates of {of} are not supported")));
         }
         let kind = match op {
-            Op::Sum if of.is_integral() => Kind::Integers { unsigned: of.is_unsigned() },
+            Op::Sum if of.is_integral() => Kind::Integers,
             Op::Sum => Kind::Floats,
             Op::Mean => Kind::Mean,
             Op::Var => Kind::Moments { correction: number.unwrap_or(1.0) },
@@ -97,7 +98,7 @@ impl Reduction {
         let batch = EXECUTOR.prepare(&copied.program, &fetches).map_err(|e| plan_error(&e, text))?;
         let wide = kind.wide().map(|dtype| value.cast(dtype));
         let values = wide.map(|wide| EXECUTOR.prepare(&copied.program, [&wide])).transpose();
-        let values = values.map_err(|e| plan_error(&e, text))?;
+        let values = values.map_err(|e| plan_error(&e, text))?.map(Arc::new);
         Ok(Reduction { kind, batch, values, compiled: compiled.clone() })
     }
 }
@@ -140,9 +141,10 @@ impl AggregateUDFImpl for Aggregate {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
-        let Reduction { compiled, kind, values, .. } = self.reduction(args.expr_fields)?;
+        let reduction = self.reduction(args.expr_fields)?;
         let none = || DataFusionError::Internal("castwise: no accumulator of groups".into());
-        Ok(Box::new(Groups { compiled, kind, values: Arc::new(values.ok_or_else(none)?), states: Vec::new() }))
+        let values = reduction.values.clone().ok_or_else(none)?;
+        Ok(Box::new(Groups { compiled: reduction.compiled.clone(), kind: reduction.kind, values, states: Vec::new() }))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -155,7 +157,7 @@ impl AggregateUDFImpl for Aggregate {
 /// An accumulator.
 struct Partial {
     state: State,
-    reduction: Reduction,
+    reduction: Arc<Reduction>,
 }
 
 impl std::fmt::Debug for Partial {
@@ -175,7 +177,7 @@ impl Partial {
 
 impl Accumulator for Partial {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let Reduction { compiled, batch, .. } = &self.reduction;
+        let Reduction { compiled, batch, .. } = &*self.reduction;
         let Some((columns, mask)) = columns_of(compiled, values, None)? else { return Ok(()) };
         let rows = mask.map_or(values[0].len(), |mask| mask.true_count()) as u64;
         let failed = |e| as_run(&e, &compiled.source);
@@ -204,8 +206,7 @@ impl Accumulator for Partial {
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         Ok(match &self.state {
-            State::Integers { unsigned: true, sum, count } => vec![(*sum as u64).into(), (*count).into()],
-            State::Integers { sum, count, .. } => vec![(*sum).into(), (*count).into()],
+            State::Integers { sum, count } => vec![(*sum).into(), (*count).into()],
             State::Floats { sum, rest, count, .. } => vec![(*sum).into(), (*rest).into(), (*count).into()],
             State::Moments { mean, squares, count, .. } => vec![(*mean).into(), (*squares).into(), (*count).into()],
             State::Extreme { .. } => vec![self.evaluated()?],
@@ -229,3 +230,6 @@ impl Partial {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

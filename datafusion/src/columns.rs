@@ -68,6 +68,11 @@ impl Column {
         Column { array, dtype, is_scalar, bools }
     }
 
+    /// The number of values.
+    pub(crate) fn len(&self) -> usize {
+        self.array.len()
+    }
+
     /// Where there are values; `None` if everywhere. A complex number of which a part is null is null.
     pub(crate) fn validity(&self) -> Option<NullBuffer> {
         let own = self.array.logical_nulls();

@@ -61,12 +61,54 @@ pub(crate) struct Compiled {
     pub(crate) dtypes: Vec<DType>,
     /// For each placeholder the argument that it is.
     pub(crate) feeds: Vec<usize>,
+    /// Whether placeholders have one length, by the name of their dim.
+    pub(crate) tied: bool,
     /// Which arguments the result depends on.
     pub(crate) used: Vec<bool>,
     /// Whether the result promotes as a scalar does where it is an operand of the same program.
     pub(crate) weak: bool,
     /// The loops; of an aggregate, its accumulator has them.
     pub(crate) prepared: Option<Prepared>,
+}
+
+/// What a function has made first, found again for arguments of the same dtypes, which mostly all batches have. It is no part of what the
+/// function is.
+pub(crate) struct First<T>(OnceLock<(Vec<DType>, Arc<T>)>);
+
+impl<T> First<T> {
+    pub(crate) fn new() -> First<T> {
+        First(OnceLock::new())
+    }
+
+    /// What `make` makes for these dtypes.
+    pub(crate) fn or_made(&self, dtypes: Vec<DType>, make: impl FnOnce(&[DType]) -> Result<Arc<T>>) -> Result<Arc<T>> {
+        if let Some((of, first)) = self.0.get()
+            && *of == dtypes
+        {
+            return Ok(first.clone());
+        }
+        let made = make(&dtypes)?;
+        let _ = self.0.set((dtypes, made.clone()));
+        Ok(made)
+    }
+}
+
+impl<T> std::fmt::Debug for First<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("First")
+    }
+}
+
+impl<T> PartialEq for First<T> {
+    fn eq(&self, _: &First<T>) -> bool {
+        true
+    }
+}
+
+impl<T> Eq for First<T> {}
+
+impl<T> std::hash::Hash for First<T> {
+    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
 }
 
 type Slot = Arc<OnceLock<std::result::Result<Arc<Compiled>, String>>>;
@@ -116,13 +158,14 @@ impl Compiled {
         let position = typed.position(&result).ok_or_else(internal)?;
         let nodes: Vec<NodeView<'_>> = typed.nodes().collect();
         let by_name = |name: &str| names.iter().position(|n| *n == name);
-        let mut feeds = Vec::new();
+        let (mut feeds, mut lengths) = (Vec::new(), Vec::new());
         let mut reached = vec![false; dtypes.len()];
         for node in &nodes {
             if let NodeKind::Feed(name) = &node.kind {
                 let argument = by_name(name).ok_or_else(internal)?;
                 accepts(name, node, dtypes[argument])?;
                 feeds.push(argument);
+                lengths.push(node.shape);
             }
         }
         for node in dependencies(&nodes, position) {
@@ -138,8 +181,9 @@ impl Compiled {
             Form::Total => None,
         };
         let (source, dtypes) = (source.clone(), dtypes.to_vec());
+        let tied = (1..lengths.len()).any(|i| lengths[..i].contains(&lengths[i]));
         drop(nodes);
-        Ok(Compiled { source, typed, result, dtype, dtypes, feeds, used: reached, weak, prepared })
+        Ok(Compiled { source, typed, result, dtype, dtypes, feeds, tied, used: reached, weak, prepared })
     }
 
     /// What is computed and in which dtypes, in one line: the ops of a typed program with the casts that it has.

@@ -7,6 +7,7 @@
 //! [`Contraction`], whose bits depend on what is joined; reorder anything. What raises in a row that is null in the
 //! end does not raise any more.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use castwise::{Contraction, DType, NodeKind, Program, Rounding, Settings, Var};
@@ -55,16 +56,31 @@ impl OptimizerRule for CastwiseFusion {
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let schema: DFSchemaRef =
             if plan.inputs().is_empty() { plan.schema().clone() } else { Arc::new(merge_schema(&plan.inputs())) };
+        let place = Place { schema: &schema, is_join: matches!(plan, LogicalPlan::Join(_)) };
         let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
+        let mut rewrite = |expr: Expr| {
             if !expr.exists(|e| Ok(is_call(e)))? {
                 return Ok(Transformed::no(expr));
             }
             let name = names.save(&expr);
-            let fused = expr.transform_down(|e| fused(e, &schema))?;
+            let fused = expr.transform_down(|e| fused(e, &place))?;
             Ok(fused.update_data(|e| name.restore(e)))
+        };
+        plan.map_expressions(|expr| match &expr {
+            // A set of columns, of which each has a name.
+            Expr::GroupingSet(_) => expr.map_children(&mut rewrite),
+            _ => rewrite(expr),
         })
     }
+}
+
+/// Where an expression is.
+struct Place<'a> {
+    /// The columns that it reads.
+    schema: &'a DFSchema,
+    /// Whether it may be a key of a join: keys become columns under the names of their functions, so that functions that compute something else
+    /// need other names.
+    is_join: bool,
 }
 
 /// What an expression is to the rule.
@@ -78,15 +94,15 @@ enum Tree {
 }
 
 /// An expression with the tree of castwise's functions at its root, if it has one, as one program.
-fn fused(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn fused(expr: Expr, place: &Place<'_>) -> Result<Transformed<Expr>> {
     let mut calls = Vec::new();
-    let Some(tree) = tree(&expr, schema, &mut calls) else { return Ok(Transformed::no(expr)) };
+    let Some(tree) = tree(&expr, place.schema, &mut calls) else { return Ok(Transformed::no(expr)) };
     let settings = match &calls[..] {
         [] => return Ok(Transformed::no(expr)),
         [first, ..] => first.settings(),
     };
     let is_one = matches!(&tree, Tree::Call(..)) && calls.len() == 1;
-    let made = if is_one { alone(&expr, tree, schema)? } else { together(tree, schema, settings)? };
+    let made = if is_one { alone(&expr, tree, place)? } else { together(tree, place, settings)? };
     match made {
         // As it is already.
         Some(made) if made == expr => Ok(Transformed::no(expr)),
@@ -155,23 +171,29 @@ fn tree(expr: &Expr, schema: &DFSchema, calls: &mut Vec<Source>) -> Option<Tree>
 }
 
 /// A call on its own: the same source under a name that shows its casts.
-fn alone(expr: &Expr, tree: Tree, schema: &DFSchema) -> Result<Option<Expr>> {
+fn alone(expr: &Expr, tree: Tree, place: &Place<'_>) -> Result<Option<Expr>> {
     let Tree::Call(source, args) = tree else { return Ok(None) };
     let leaves = args.into_iter().map(|arg| if let Tree::Leaf(e) = arg { Some(e) } else { None });
     let Some(args) = leaves.collect::<Option<Vec<Expr>>>() else { return Ok(None) };
-    let Some(dtypes) = args.iter().map(|a| dtype(a, schema)).collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let Some(dtypes) = args.iter().map(|a| dtype(a, place.schema)).collect::<Option<Vec<_>>>() else { return Ok(None) };
     let made = compiled(&source, Form::Rows, &dtypes)?;
     let name = if let Expr::ScalarFunction(f) = expr { f.func.name() } else { JOINED };
-    Ok(Some(named(name, &made, source).call(args)))
+    Ok(Some(named(name, &made, place).call(args)))
 }
 
 /// What a function is called that was made of several.
 const JOINED: &str = "castwise";
 
 /// A function whose name shows what it computes, and in which dtypes.
-fn named(name: &str, made: &Compiled, source: Source) -> ScalarUDF {
+fn named(name: &str, made: &Compiled, place: &Place<'_>) -> ScalarUDF {
     let first = name.split('[').next().unwrap_or(JOINED);
-    crate::scalar::castwise_udf(&format!("{first}[{}]", made.steps()), source)
+    let mut steps = made.steps();
+    if place.is_join {
+        let mut hasher = DefaultHasher::new();
+        made.source.hash(&mut hasher);
+        steps += &format!(" #{:x}", hasher.finish());
+    }
+    crate::scalar::castwise_udf(&format!("{first}[{steps}]"), made.source.clone())
 }
 
 fn dtype(expr: &Expr, schema: &DFSchema) -> Option<DType> {
@@ -179,11 +201,12 @@ fn dtype(expr: &Expr, schema: &DFSchema) -> Option<DType> {
 }
 
 /// A tree as one program, if it has the same dtype.
-fn together(tree: Tree, schema: &DFSchema, settings: Settings) -> Result<Option<Expr>> {
+fn together(tree: Tree, place: &Place<'_>, settings: Settings) -> Result<Option<Expr>> {
     if !joins(settings) {
         return Ok(None);
     }
-    let mut join = Join { program: Program::with_settings(settings), leaves: Vec::new(), checks: Vec::new(), schema };
+    let (program, schema) = (Program::with_settings(settings), place.schema);
+    let mut join = Join { program, leaves: Vec::new(), checks: Vec::new(), schema };
     let Some((result, dtype)) = join.lower(tree)? else { return Ok(None) };
     let fetched = join.program.set_fetches([(None::<&str>, &result)]);
     let (Ok(()), Ok(typed)) = (fetched, join.program.infer()) else { return Ok(None) };
@@ -194,7 +217,7 @@ fn together(tree: Tree, schema: &DFSchema, settings: Settings) -> Result<Option<
     let source = Source::program(&join.program)?;
     let dtypes: Vec<DType> = join.leaves.iter().map(|(_, dtype, _)| *dtype).collect();
     let made = compiled(&source, Form::Rows, &dtypes)?;
-    Ok(Some(named(JOINED, &made, source).call(join.leaves.into_iter().map(|(e, ..)| e).collect())))
+    Ok(Some(named(JOINED, &made, place).call(join.leaves.into_iter().map(|(e, ..)| e).collect())))
 }
 
 /// A program that is made of a tree.

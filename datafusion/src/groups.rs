@@ -40,14 +40,11 @@ impl Groups {
     /// Adds values to the groups of their rows.
     fn add(&mut self, values: &Tensor, groups: impl Iterator<Item = usize>) -> castwise::Result<()> {
         let states = &mut self.states;
-        match (self.kind, self.kind.wide()) {
-            (_, Some(DType::I64)) => {
+        match self.kind {
+            Kind::Integers => {
                 groups.zip(values.as_slice::<i64>()?).for_each(|(g, x)| states[g].add_integers(*x, 1));
             }
-            (_, Some(DType::U64)) => {
-                groups.zip(values.as_slice::<u64>()?).for_each(|(g, x)| states[g].add_integers(*x as i64, 1));
-            }
-            (Kind::Moments { .. }, _) => {
+            Kind::Moments { .. } => {
                 groups.zip(values.as_slice::<f64>()?).for_each(|(g, x)| states[g].add_moments(*x, 0.0, 1));
             }
             _ => groups.zip(values.as_slice::<f64>()?).for_each(|(g, x)| states[g].add_floats(*x, 0.0, 1)),
@@ -65,7 +62,7 @@ impl GroupsAccumulator for Groups {
         total: usize,
     ) -> Result<()> {
         self.grow(total);
-        let filter = filter.map(prep_null_mask_filter);
+        let filter = filter.map(|f| if f.null_count() > 0 { prep_null_mask_filter(f) } else { f.clone() });
         let Some((columns, mask)) = columns_of(&self.compiled, values, filter.as_ref())? else { return Ok(()) };
         let views = self.compiled.feeds.iter().map(|i| columns[*i].view()).collect::<castwise::Result<Vec<_>>>();
         let made = views.and_then(|views| self.values.run_views(&views)).map_err(|e| self.error(e))?;
@@ -111,7 +108,7 @@ impl GroupsAccumulator for Groups {
         let (mut sums, mut counts) = (Vec::new(), Vec::new());
         for state in &states {
             match state {
-                State::Integers { sum, count, .. } => {
+                State::Integers { sum, count } => {
                     sums.push(*sum);
                     counts.push(*count);
                 }
@@ -126,10 +123,7 @@ impl GroupsAccumulator for Groups {
         let counts: ArrayRef = Arc::new(UInt64Array::from(counts));
         let [first, second] = floats;
         Ok(match self.kind {
-            Kind::Integers { unsigned: true } => {
-                vec![Arc::new(UInt64Array::from_iter_values(sums.iter().map(|n| *n as u64))), counts]
-            }
-            Kind::Integers { unsigned: false } => vec![Arc::new(Int64Array::from(sums)), counts],
+            Kind::Integers => vec![Arc::new(Int64Array::from(sums)), counts],
             _ => vec![Arc::new(Float64Array::from(first)), Arc::new(Float64Array::from(second)), counts],
         })
     }
@@ -158,9 +152,6 @@ impl State {
         }
         let float = |i: usize| states[i].as_primitive::<Float64Type>().value(row);
         match self {
-            State::Integers { unsigned: true, .. } => {
-                self.add_integers(states[0].as_primitive::<UInt64Type>().value(row) as i64, count);
-            }
             State::Integers { .. } => self.add_integers(states[0].as_primitive::<Int64Type>().value(row), count),
             State::Floats { .. } => self.add_floats(float(0), float(1), count),
             State::Moments { .. } => self.add_moments(float(0), float(1), count),

@@ -4,8 +4,7 @@
 //! coerce, and is known when a query is planned; a row is null where an argument is null that the result depends on,
 //! and values under nulls raise nothing. Does not: decide dtypes, read buffers.
 
-use std::hash::{Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use castwise::{Error, Settings, Tensor};
 use datafusion::arrow::array::{Array, BooleanArray};
@@ -17,9 +16,9 @@ use datafusion::logical_expr::{
 };
 
 use crate::columns::{Column, array_of, nulls, result_field, spread};
-use crate::compiled::{Compiled, Form, as_run, compiled};
+use crate::compiled::{Compiled, First, Form, as_run, compiled};
 use crate::source::Source;
-use crate::types::dtypes_of;
+use crate::types::{dtypes_of, may_be_null};
 
 /// A scalar function of this name: an expression or a program, whose arguments are columns by position.
 ///
@@ -36,35 +35,12 @@ pub fn castwise_udf(name: &str, source: Source) -> ScalarUDF {
 }
 
 /// A source under a name.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) source: Source,
     signature: Signature,
-    /// What it was last compiled to: mostly arguments have the same dtypes in all batches.
-    last: OnceLock<Last>,
-}
-
-struct Last(Arc<Compiled>);
-
-impl std::fmt::Debug for Last {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("compiled")
-    }
-}
-
-impl PartialEq for Call {
-    fn eq(&self, other: &Call) -> bool {
-        (&self.name, &self.source) == (&other.name, &other.source)
-    }
-}
-
-impl Eq for Call {}
-
-impl Hash for Call {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.name, &self.source).hash(state);
-    }
+    first: First<Compiled>,
 }
 
 /// Any number of arguments of any types, which are given as they are.
@@ -74,20 +50,13 @@ pub(crate) fn as_they_are() -> Signature {
 
 impl Call {
     pub(crate) fn new(name: &str, source: Source) -> Call {
-        Call { name: name.into(), source, signature: as_they_are(), last: OnceLock::new() }
+        Call { name: name.into(), source, signature: as_they_are(), first: First::new() }
     }
 
     /// The program for the dtypes of these fields.
     pub(crate) fn compiled(&self, fields: &[FieldRef]) -> Result<Arc<Compiled>> {
-        let dtypes = dtypes_of(fields, self.source.names()).map_err(DataFusionError::Plan)?;
-        if let Some(Last(last)) = self.last.get()
-            && last.dtypes == dtypes
-        {
-            return Ok(last.clone());
-        }
-        let made = compiled(&self.source, Form::Rows, &dtypes)?;
-        let _ = self.last.set(Last(made.clone()));
-        Ok(made)
+        let dtypes = dtypes_of(fields, &self.source).map_err(DataFusionError::Plan)?;
+        self.first.or_made(dtypes, |dtypes| compiled(&self.source, Form::Rows, dtypes))
     }
 }
 
@@ -117,7 +86,7 @@ impl ScalarUDFImpl for Call {
 impl Compiled {
     /// The result's field: nullable where an argument is that it depends on.
     pub(crate) fn field(&self, name: &str, arguments: &[FieldRef]) -> FieldRef {
-        let nullable = arguments.iter().zip(&self.used).any(|(field, used)| *used && field.is_nullable());
+        let nullable = arguments.iter().zip(&self.used).any(|(field, used)| *used && may_be_null(field));
         result_field(name, self.dtype, nullable)
     }
 
@@ -156,7 +125,12 @@ impl Compiled {
 
     fn run(&self, columns: &[Column]) -> std::result::Result<Tensor, Error> {
         let Some(prepared) = &self.prepared else { return Err(Error::Shape("castwise: no loop".into())) };
-        let views = self.feeds.iter().map(|i| columns[*i].view()).collect::<castwise::Result<Vec<_>>>()?;
+        let rows = columns.iter().find(|c| !c.is_scalar).map_or(1, Column::len);
+        let view = |i: &usize| {
+            let view = columns[*i].view()?;
+            if self.tied && columns[*i].is_scalar { view.broadcast_to([rows]) } else { Ok(view) }
+        };
+        let views = self.feeds.iter().map(view).collect::<castwise::Result<Vec<_>>>()?;
         let mut results = prepared.run_views(&views)?;
         results.pop().ok_or_else(|| Error::Shape("castwise: no result".into()))
     }

@@ -10,8 +10,8 @@ use crate::types::data_type;
 /// How partial results of a reduction are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// A sum of integers, which wraps: i64, or u64 of unsigned ones.
-    Integers { unsigned: bool },
+    /// A sum of integers, which wraps: in i64, whose bits are those of u64.
+    Integers,
     /// A sum in f64, and what rounding took from it.
     Floats,
     /// That, over the number of rows.
@@ -27,7 +27,7 @@ impl Kind {
     pub(crate) fn state(self, dtype: DType) -> Vec<(&'static str, DataType)> {
         use DataType::{Float64, Int64, UInt64};
         match self {
-            Kind::Integers { unsigned } => vec![("sum", if unsigned { UInt64 } else { Int64 }), ("count", UInt64)],
+            Kind::Integers => vec![("sum", Int64), ("count", UInt64)],
             Kind::Floats | Kind::Mean => vec![("sum", Float64), ("rest", Float64), ("count", UInt64)],
             Kind::Extreme(_) => vec![("extreme", data_type(dtype))],
             Kind::Moments { .. } => vec![("mean", Float64), ("squares", Float64), ("count", UInt64)],
@@ -37,8 +37,7 @@ impl Kind {
     /// The dtype in which values are added one by one; `None` of extremes.
     pub(crate) fn wide(self) -> Option<DType> {
         match self {
-            Kind::Integers { unsigned: false } => Some(DType::I64),
-            Kind::Integers { unsigned: true } => Some(DType::U64),
+            Kind::Integers => Some(DType::I64),
             Kind::Floats | Kind::Mean | Kind::Moments { .. } => Some(DType::F64),
             Kind::Extreme(_) => None,
         }
@@ -48,7 +47,7 @@ impl Kind {
     pub(crate) fn fetches(self, value: &Var) -> Vec<Var> {
         let wide = self.wide().map_or_else(|| value.clone(), |dtype| value.cast(dtype));
         match self {
-            Kind::Integers { .. } | Kind::Floats | Kind::Mean => vec![wide.sum()],
+            Kind::Integers | Kind::Floats | Kind::Mean => vec![wide.sum()],
             Kind::Extreme(Op::Amin) => vec![wide.amin()],
             Kind::Extreme(_) => vec![wide.amax()],
             Kind::Moments { .. } => {
@@ -63,7 +62,6 @@ impl Kind {
 #[derive(Debug, Clone)]
 pub(crate) enum State {
     Integers {
-        unsigned: bool,
         sum: i64,
         count: u64,
     },
@@ -89,7 +87,7 @@ pub(crate) enum State {
 impl State {
     pub(crate) fn empty(kind: Kind) -> State {
         match kind {
-            Kind::Integers { unsigned } => State::Integers { unsigned, sum: 0, count: 0 },
+            Kind::Integers => State::Integers { sum: 0, count: 0 },
             Kind::Floats | Kind::Mean => State::Floats { mean: kind == Kind::Mean, sum: 0.0, rest: 0.0, count: 0 },
             Kind::Extreme(op) => State::Extreme { op, value: None },
             Kind::Moments { correction } => State::Moments { correction, mean: 0.0, squares: 0.0, count: 0 },
@@ -99,8 +97,7 @@ impl State {
     /// Adds the results of a batch of `rows` rows.
     pub(crate) fn add(&mut self, results: &[Tensor], rows: u64) -> castwise::Result<()> {
         match self {
-            State::Integers { unsigned: true, .. } => self.add_integers(results[0].item::<u64>()? as i64, rows),
-            State::Integers { unsigned: false, .. } => self.add_integers(results[0].item::<i64>()?, rows),
+            State::Integers { .. } => self.add_integers(results[0].item::<i64>()?, rows),
             State::Floats { .. } => self.add_floats(results[0].item::<f64>()?, 0.0, rows),
             State::Extreme { op, value } => {
                 let found = results[0].clone();
@@ -150,8 +147,7 @@ impl State {
     pub(crate) fn result(&self) -> Option<Tensor> {
         match self {
             State::Integers { count: 0, .. } | State::Floats { count: 0, .. } | State::Moments { count: 0, .. } => None,
-            State::Integers { unsigned: true, sum, .. } => Some(Tensor::scalar(*sum as u64)),
-            State::Integers { unsigned: false, sum, .. } => Some(Tensor::scalar(*sum)),
+            State::Integers { sum, .. } => Some(Tensor::scalar(*sum)),
             State::Floats { mean, sum, rest, count } => {
                 let total = if sum.is_finite() { sum + rest } else { *sum };
                 Some(Tensor::scalar(if *mean { total / *count as f64 } else { total }))
@@ -164,9 +160,9 @@ impl State {
     }
 }
 
-/// The lesser or greater of two values, as the reduction has it.
+/// The lesser or greater of two values, as the reduction has it. Under JAX's rules, which have that of 8-bit floats too.
 fn extreme(op: Op, a: &Tensor, b: &Tensor) -> castwise::Result<Tensor> {
-    let cx = Eager::new(Rules::NumPy);
+    let cx = Eager::new(Rules::Jax);
     let (a, b) = (cx.tensor(a), cx.tensor(b));
     if op == Op::Amin { a.minimum(b).result() } else { a.maximum(b).result() }
 }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use castwise::DType;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 
+use crate::source::Source;
+
 /// The key and the name under which a field says that its type is a dtype that Arrow lacks.
 const EXTENSION: (&str, &str) = ("ARROW:extension:name", "castwise");
 /// The key whose value is that dtype.
@@ -76,7 +78,7 @@ pub fn dtype_of(field: &Field) -> Result<DType, String> {
         DataType::Float16 => DType::F16,
         DataType::Float32 => DType::F32,
         DataType::Float64 => DType::F64,
-        DataType::Dictionary(_, of) => {
+        DataType::Dictionary(_, of) if !matches!(**of, DataType::Dictionary(..)) => {
             return dtype_of(&Field::new(field.name(), (**of).clone(), true).with_metadata(field.metadata().clone()));
         }
         DataType::FixedSizeBinary(_) | DataType::FixedSizeList(..) => return by_metadata(field),
@@ -104,10 +106,21 @@ fn by_metadata(field: &Field) -> Result<DType, String> {
     if fits { Ok(dtype) } else { Err(format!("{of} with metadata says `{dtype}`, which is {}", data_type(dtype))) }
 }
 
-/// The dtypes of columns. Error: which argument has none, and why.
-pub(crate) fn dtypes_of(fields: &[FieldRef], names: &[String]) -> Result<Vec<DType>, String> {
+/// Whether a column may have nulls. Complex numbers whose parts may be null, and dictionaries, whose values may, have them also where the
+/// field says that it is not nullable.
+pub(crate) fn may_be_null(field: &Field) -> bool {
+    match field.data_type() {
+        DataType::FixedSizeList(parts, _) => field.is_nullable() || parts.is_nullable(),
+        DataType::Dictionary(..) => true,
+        _ => field.is_nullable(),
+    }
+}
+
+/// The dtypes of a source's arguments. Error: which argument has none, and why.
+pub(crate) fn dtypes_of(fields: &[FieldRef], source: &Source) -> Result<Vec<DType>, String> {
     let one = |(i, field): (usize, &FieldRef)| {
         let refused = |why| {
+            let names = source.names_for(fields.len()).unwrap_or_default();
             let name = names.get(i).map_or_else(|| format!("{}", i + 1), |name| format!("`{name}`"));
             format!("castwise: argument {name}: {why}")
         };

@@ -4,9 +4,12 @@
 mod common;
 
 use castwise::{DType, Error, Executor, Program, Rules, Tensor};
-use castwise_datafusion::{Source, dtype_of, field_of, register, register_functions};
+use std::sync::Arc;
+
+use castwise_datafusion::{Source, castwise_udf, dtype_of, field_of, register, register_functions};
 use common::{DTYPES, Random, column, config, table, tensor, values};
-use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeListArray, Float32Array, RecordBatch};
+use datafusion::arrow::datatypes::{Field, Float64Type, Schema};
 use datafusion::prelude::SessionContext;
 
 const BINARY: [&str; 22] = [
@@ -205,4 +208,56 @@ async fn dtypes_that_arrow_lacks_stay_what_they_are() {
     let mask: Vec<bool> = (0..100).map(|row| columns[0].is_valid(row)).collect();
     let want = reference("cast(c0, bf16) * 2", Rules::Torch, &columns, &mask).unwrap().unwrap();
     assert_eq!(bytes(&tensor(&got, &mask)), bytes(&want));
+}
+
+/// Extremes of batches and partitions are merged in the dtype itself.
+#[tokio::test]
+async fn extremes_of_every_dtype_are_those_of_the_whole_column() {
+    let mut session = SessionContext::new_with_config(config(3, 8));
+    register(&mut session, Rules::Jax).unwrap();
+    // No NaN, which would be the extreme.
+    let numbers = (0..100).map(|i| (i % 7 > 0).then_some(((i * 37) % 101 - 50) as f32 / 4.0));
+    let columns: [ArrayRef; 1] = [Arc::new(numbers.collect::<Float32Array>())];
+    table(&session, &columns, 3, 8).unwrap();
+    let mask: Vec<bool> = (0..100).map(|row| columns[0].is_valid(row)).collect();
+    for dtype in DTYPES.into_iter().chain([DType::BF16, DType::F8E4M3FN, DType::F8E5M2]) {
+        for op in ["amin", "amax"] {
+            let text = format!("{op}(cast(c0, {dtype}))");
+            let want = reference(&format!("cast({text}, f64)"), Rules::Jax, &columns, &mask).unwrap().unwrap();
+            let query = format!("SELECT castwise('cast(a, f64)', castwise_agg('{text}', c0)) AS y FROM t");
+            let got = values(&session, &query).await.unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!(got.as_primitive::<Float64Type>().value(0), want.item::<f64>().unwrap(), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_a_program_wants_of_one_length_may_be_literals() {
+    let p = Program::new(Rules::Torch);
+    let product = p.data("x", DType::F32, ["n"]) * p.data("y", DType::F32, ["n"]);
+    p.set_fetches([(None::<&str>, &product)]).unwrap();
+    let session = SessionContext::new_with_config(config(2, 7));
+    session.register_udf(castwise_udf("product", Source::program(&p).unwrap()));
+    let columns: [ArrayRef; 1] = [Arc::new(Float32Array::from_iter_values((0..20).map(|i| i as f32)))];
+    table(&session, &columns, 2, 7).unwrap();
+    let got = values(&session, "SELECT product(c0, CAST(2 AS REAL)) AS y FROM t ORDER BY row").await.unwrap();
+    let want: ArrayRef = Arc::new(Float32Array::from_iter_values((0..20).map(|i| 2.0 * i as f32)));
+    assert_eq!(&got, &want);
+    let one = values(&session, "SELECT product(CAST(3 AS REAL), CAST(2 AS REAL)) AS y").await.unwrap();
+    assert_eq!(one.to_data(), Float32Array::from(vec![6.0]).to_data());
+}
+
+#[tokio::test]
+async fn a_complex_number_with_a_null_part_is_null() {
+    let parts = Float32Array::from(vec![Some(1.0), Some(2.0), None, Some(4.0)]);
+    let item = Arc::new(Field::new("item", parts.data_type().clone(), true));
+    let numbers = FixedSizeListArray::new(item, 2, Arc::new(parts), None);
+    let metadata = field_of("z", DType::C64, false).metadata().clone();
+    let field = Field::new("z", numbers.data_type().clone(), false).with_metadata(metadata);
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![Arc::new(numbers)]).unwrap();
+    let mut session = SessionContext::new();
+    register(&mut session, Rules::Torch).unwrap();
+    session.register_batch("t", batch).unwrap();
+    let got = values(&session, "SELECT castwise('real(a)', z) AS y FROM t").await.unwrap();
+    assert_eq!(got.to_data(), Float32Array::from(vec![Some(1.0), None]).to_data());
 }

@@ -48,6 +48,22 @@ async fn plans_are_read_and_compile_nothing_twice() {
     let path = written(folder.path()).await;
     physical(&path).await;
     logical(&path).await;
+    without_metadata(&path).await;
+}
+
+/// DataFusion writes no metadata of a function's field in a physical plan: what needs it says so.
+async fn without_metadata(path: &str) {
+    let here = session(path).await;
+    let frame = here.sql("SELECT castwise_agg('sum(a)', castwise('cast(a, bf16)', c0)) FROM t").await.unwrap();
+    let plan = frame.create_physical_plan().await.unwrap();
+    let codec = CastwisePhysicalCodec::new(Arc::new(DefaultPhysicalExtensionCodec {}));
+    let bytes = physical_plan_to_bytes_with_extension_codec(plan, &codec).unwrap();
+    let there = SessionContext::new();
+    let error = match physical_plan_from_bytes_with_extension_codec(&bytes, &there.task_ctx(), &codec) {
+        Ok(plan) => collect(plan, there.task_ctx()).await.unwrap_err(),
+        Err(e) => e,
+    };
+    assert!(error.to_string().contains("argument `a`: FixedSizeBinary(2) has no metadata"), "{error}");
 }
 
 async fn physical(path: &str) {
