@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use castwise::io::SafeTensors;
 use castwise::{DType, Tensor};
 use half::bf16;
+use serde_json::{Value, json};
 
 use crate::command::{Dir, bf16_tensor, half_tensor, noise, of_bytes};
 
@@ -26,6 +27,21 @@ fn files(of: &Path) -> Vec<String> {
         std::fs::read_dir(of).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
     all.sort();
     all
+}
+
+#[test]
+fn a_dry_run_as_json_says_which_files_are_copied_from_where() {
+    let dir = Dir::new("copied");
+    let weight = half_tensor(1, &[2]);
+    model(&dir, "unused", &[("w", weight.clone())]);
+    model(&dir, "base", &[("w", weight)]);
+    let report = |more: &[&str]| -> Value {
+        let command = ["b * 2", "-i", "a=unused/", "-i", "b=base/", "-o", "new/", "--dry-run", "--json"];
+        serde_json::from_str(&dir.eval(&[&command, more].concat()).ok().stdout).unwrap()
+    };
+    let (copied, left) = (report(&[]), report(&["--no-copy-rest"]));
+    assert_eq!(copied["copied"], json!({ "from": "base/", "files": ["config.json", "tokenizer.json"] }));
+    assert_eq!((&copied["named"], &left["copied"]), (&Value::from(true), &Value::Null));
 }
 
 /// The number that a byte of F8_E4M3 has, by its definition: a sign, 4 bits of exponent with bias 7, 3 of mantissa.
@@ -233,6 +249,33 @@ fn a_folder_is_replaced_only_if_it_is_a_models() {
         assert_eq!(out.code, Some(1), "{output}: {}", out.stderr);
     }
     assert!(dir.0.join("m/model.safetensors").exists());
+}
+
+/// A forced output takes no file along that the command reads: a configuration, options, a recipe, its parameters.
+#[test]
+fn a_folder_is_not_replaced_if_the_command_reads_a_file_in_it() {
+    let dir = Dir::new("reads");
+    model(&dir, "m", &[("w", bf16_tensor(1, &[4]))]);
+    dir.eval(&["a * 2", "-i", "a=m/", "-o", "out/"]).ok();
+    let merge = "merge_method: linear\nmodels:\n  - model: m\n    parameters: {weight: 1}\n";
+    let recipe = "# Halves.\nmodels x 1 1\nx[last] / 2\n";
+    let texts = [("c.yml", merge), ("o.toml", "quiet = true\n"), ("r.recipe", recipe), ("w.json", "0.5")];
+    for (name, text) in texts {
+        dir.file(&format!("out/{name}"), text.as_bytes());
+    }
+    let before = contents(&dir.0.join("out"));
+    let commands: [&[&str]; 4] = [
+        &["merge", "out/c.yml"],
+        &["eval", "a * 2", "-i", "a=m/", "--config", "out/o.toml"],
+        &["eval", "@out/r.recipe", "-i", "a=m/"],
+        &["eval", "@linear", "-i", "a=m/", "-p", "weight=out/w.json"],
+    ];
+    for command in commands {
+        let out = dir.castwise(&[command, &["-o", "out/", "--force"]].concat());
+        assert!(out.code == Some(1) && out.stderr.contains("has one in it"), "{command:?}: {}", out.stderr);
+        assert_eq!(contents(&dir.0.join("out")), before, "{command:?}");
+        dir.castwise(&[command, &["-o", "elsewhere/", "--force"]].concat()).ok();
+    }
 }
 
 /// The files of a model by name, or none if there is no folder.

@@ -180,6 +180,12 @@ fn missing_tensors_are_copied_from_the_input_that_is_named() {
     assert!(out.code == Some(1) && out.stderr.contains("`a` lacks the tensor `only.b"), "{}", out.stderr);
     run("copy=a", &["--select", "x|only.a"]).ok();
     assert_eq!(names(&dir, "c.safetensors"), ["only.a", "x"]);
+    // Only tensors that an input lacks are selected; but if no name is in all inputs, a prefix is likely missing.
+    run("copy", &["--select", "only.a"]).ok();
+    assert_eq!(names(&dir, "c.safetensors"), ["only.a"]);
+    let out = run("copy", &["--rename", "b:^=model."]);
+    let told = "error: there is no tensor name that all inputs have";
+    assert!(out.code == Some(1) && out.stderr.contains(told), "{}", out.stderr);
     // An input that no expression uses, with a name that is not valid in one.
     let other = half_tensor(9, &[2]);
     dir.checkpoint("d.safetensors", &[("only.a", other.clone()), ("y", other.clone()), ("x", a)]);

@@ -271,6 +271,10 @@ fn kind(obj: &Bound<'_, PyAny>) -> PyResult<Kind> {
         return Ok(known.kind);
     }
     let kind = kind_of(obj, &class)?;
+    // Of a buffer that was released; others of its type may be read.
+    if matches!(kind, Kind::Unknown) {
+        return Ok(kind);
+    }
     let mut known = Known { address, _class: class.unbind(), kind };
     for place in &KINDS {
         match place.set(known) {
@@ -427,7 +431,17 @@ fn value_error(e: castwise::Error) -> PyErr {
 /// An array for a result. Errors: it is read-only, or not an array that can be written in place.
 pub fn target<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     // What it has is written over.
-    writable(array_as_is(obj, "out")?)
+    let array = array_as_is(obj, "out")?;
+    let in_place = array.in_place && !gives_copies(obj, &array)?;
+    writable(Array { in_place, ..array })
+}
+
+/// Whether an object that NumPy makes an array of gives a new one each time, which is none of its own memory.
+fn gives_copies(obj: &Bound<'_, PyAny>, array: &Array<'_>) -> PyResult<bool> {
+    if ndarrays::is_array(obj) || !matches!(kind(obj)?, Kind::ToNumPy) {
+        return Ok(false);
+    }
+    Ok(array_as_is(obj, "out")?.first != array.first)
 }
 
 /// An array for a result, or the error of one that can't be written.
@@ -437,7 +451,7 @@ pub fn writable(array: Array<'_>) -> PyResult<Array<'_>> {
     }
     if !array.in_place {
         let text = "`out` can't be written in place: it has foreign byte order, strides that are not multiples of its \
-                    elements, lazy conjugation, or is a buffer while NumPy is not imported";
+                    elements, lazy conjugation, gives NumPy a copy, or is a buffer while NumPy is not imported";
         return Err(PyValueError::new_err(text));
     }
     if !array.writable {

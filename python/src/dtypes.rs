@@ -78,7 +78,9 @@ pub fn of_object(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
             Err(_) => obj.str()?.extract()?,
         },
     };
-    named(&name).ok_or_else(|| PyTypeError::new_err(format!("castwise has no dtype `{name}`")))
+    // NumPy's `>f4` is named float32.
+    let other = || named(obj.getattr("name").ok()?.extract::<&str>().ok()?);
+    named(&name).or_else(other).ok_or_else(|| PyTypeError::new_err(format!("castwise has no dtype `{name}`")))
 }
 
 static REGISTERED: Mutex<Option<HashMap<c_int, Option<DType>>>> = Mutex::new(None);

@@ -86,6 +86,13 @@ fn command(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
     py.detach(|| cli::status(arguments))
 }
 
+/// The command's arguments, of which the first is its name, with those of the file that `--config` names. Raises ValueError with
+/// the exit status and the error.
+#[pyfunction]
+fn command_arguments(arguments: Vec<std::ffi::OsString>) -> PyResult<Vec<std::ffi::OsString>> {
+    cli::arguments(arguments).map_err(PyValueError::new_err)
+}
+
 /// The op, composite or generator of a name, as a function.
 #[pyfunction]
 fn op<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -238,6 +245,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Options>()?;
     m.add_class::<arrays::Memory>()?;
     m.add_function(wrap_pyfunction!(command, m)?)?;
+    m.add_function(wrap_pyfunction!(command_arguments, m)?)?;
     m.add_function(wrap_pyfunction!(executor::default_executor, m)?)?;
     m.add_function(wrap_pyfunction!(compile_expression, m)?)?;
     m.add_function(wrap_pyfunction!(compile_text, m)?)?;

@@ -100,14 +100,16 @@ impl PyProgram {
         self.handle(py, with_location(here(py), || self.program.data(name, dtype, Dims(dims))))
     }
 
-    /// An array that is part of the program, as a copy.
+    /// An array that is part of the program, as a copy. A weak array of JAX promotes as a scalar does.
     ///
     /// >>> import castwise, numpy as np
     /// >>> castwise.Program("torch").constant(np.ones(3, np.float32))
     /// <castwise.Var f32[3]>
     fn constant<'py>(&self, py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyVar>> {
-        let t = arrays::array(array, "array")?.tensor().map_err(|e| exception(py, &e, None))?;
-        self.handle(py, with_location(here(py), || self.program.constant(t)))
+        let array = arrays::array(array, "array")?;
+        let (weak, t) = (array.weak, array.tensor().map_err(|e| exception(py, &e, None))?);
+        let made = || if weak { self.program.weak_constant(t) } else { self.program.constant(t) };
+        self.handle(py, with_location(here(py), made))
     }
 
     /// Adds an expression of placeholders, which it names, and of numbers, given by name. Raises ProgramError if it does not parse.

@@ -2,7 +2,6 @@
 
 import doctest
 import hashlib
-import json
 import os
 import pathlib
 import pickle
@@ -20,7 +19,6 @@ dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask[array] is not installed")
 
 import castwise.dask  # noqa: E402
-from castwise import _command  # noqa: E402
 from castwise.dask import _apply, _block  # noqa: E402
 
 #: The ops whose partial results merge.
@@ -238,6 +236,54 @@ def test_chunks_without_elements():
     agrees(castwise.dask.apply("amax(a, axis=1)", x[:0]), castwise.compile("amax(a, axis=1)")(a[:0]))
 
 
+def test_one_element_among_empty_chunks():
+    a = random(9)
+    x = da.from_array(a, chunks=3)
+    y = x[x >= a.max()]
+    y.compute_chunk_sizes()
+    assert sorted(y.chunks[0]) == [0, 0, 1]
+    for f in ("a * 2", "sum(a)", "cumsum(a, axis=0)"):
+        agrees(castwise.dask.apply(f, y), castwise.compile(f)(a[a >= a.max()]))
+    agrees(castwise.dask.apply("a + b", x, y), a + a.max())
+
+
+def test_values_without_dims():
+    a = np.float32(3)
+    for f in ("cumsum(a, axis=0)", "sum(a, axis=0)", "amax(a, axis=0)", "a * 2", "count(a)", lambda a: a.flip(-1)):
+        agrees(castwise.dask.apply(f, da.from_array(a)), np.asarray(castwise.compile(f)(a)))
+
+
+def test_numbers_of_elements_are_those_of_all_chunks():
+    a = random((10, 6))
+    x = da.from_array(a, chunks=(5, 4))
+    for f in ("a / count(a)", "a * count(a, axis=0)", "a * count(a, axis=-1)", "count(a)"):
+        agrees(castwise.dask.apply(f, x), np.asarray(castwise.compile(f)(a)))
+    for f in ("sum(a) / count(a)", "(a - sum(a, axis=0) / count(a, axis=0)) * 2", "sum(a * count(a))"):
+        np.testing.assert_allclose(castwise.dask.apply(f, x).compute(), castwise.compile(f)(a), rtol=1e-5, atol=1e-6)
+    # Arrays of all sizes have one program.
+    before = castwise.dask.stats()["compiles"]
+    agrees(castwise.dask.apply("a / count(a)", x[:7]), castwise.compile("a / count(a)")(a[:7]))
+    assert castwise.dask.stats()["compiles"] == before
+    some = x[x[:, 0] > 0.5]
+    with pytest.raises(ValueError, match=r"`count` needs to know how many .*`a.compute_chunk_sizes\(\)`"):
+        castwise.dask.apply("a / count(a)", some)
+    whole = da.from_array(a, chunks=-1)
+    kept = castwise.dask.apply("a / count(a)", whole[whole[:, 0] > 0.5])
+    same(kept.compute(), castwise.compile("a / count(a)")(a[a[:, 0] > 0.5]))
+
+
+@pytest.mark.parametrize("op", ["mean", "var", "std"])
+def test_gradients_of_means(op):
+    p = castwise.Program("torch")
+    x = p.data("x", "f32", [None])
+    (g,) = p.gradients([getattr(castwise, op)(x * x)], [x])
+    p.fetch(g)
+    a = random(10)
+    got = castwise.dask.apply(p, da.from_array(a, chunks=5))
+    assert got.chunks == ((5, 5),)
+    np.testing.assert_allclose(got.compute(), castwise.compile(p)(a), rtol=1e-5, atol=1e-7)
+
+
 # What is refused.
 
 
@@ -273,6 +319,9 @@ def test_unknown_sizes_of_chunks():
         ("uniform(a, seed=1)", 0),
         (lambda a: a[:, 1:], 1),
         (lambda a: a.flip(0), 0),
+        (lambda a: a.flip(-1), 1),
+        (lambda a: a.flip(-1, 0), 1),
+        ("castwise 1\nprogram(rules = torch) (%a: f32[?, ?]) {\n  %0 = slice %a {dim = -1, start = 1}\n  fetch %0\n}\n", 1),
     ],
 )
 def test_other_ops_along_several_chunks(f, dim):
@@ -536,87 +585,3 @@ def test_a_cluster_that_loses_a_worker_has_the_bits_of_one_process():
     for lost, calm, alone in zip(found[50:], first[1:], one[1:]):
         same(lost, alone)
         same(calm, alone)
-
-
-def _model(folder, seed):
-    """A model of two shards, by way of the command."""
-    rng = np.random.default_rng(seed)
-    tensors = {f"layers.{i}.w": rng.random((40, 30)).astype(np.float16) for i in range(12)}
-    tensors |= {"norm (last)": rng.random(30).astype(np.float32), "position_ids": np.arange(30)}
-    np.savez(folder.with_suffix(".npz"), **tensors)
-    folder.mkdir()
-    (folder / "config.json").write_text('{"torch_dtype": "float32", "model_type": "x"}')
-    (folder / "tokenizer.json").write_text("{}")
-    index = folder / "model.safetensors.index.json"
-    assert (
-        _command.main(
-            ["eval", "x", "-i", f"x={folder.with_suffix('.npz')}", "-o", str(index), "--max-shard-size", "20K", "-q"]
-        )
-        == 0
-    )
-
-
-def test_models_are_computed_by_workers(tmp_path, capfd, monkeypatch):
-    distributed = pytest.importorskip("distributed", reason="distributed is not installed")
-    monkeypatch.chdir(tmp_path)
-    for seed, name in enumerate("ab"):
-        _model(tmp_path / name, seed)
-    expression = ["eval", "0.7*a + 0.3*b", "-i", "a=a/", "-i", "b=b/", "--quiet"]
-
-    def files(folder):
-        """The tensors with their headers, the names of all files, and the texts beside the weights."""
-        tensors, texts = {}, {}
-        for path in (tmp_path / folder).iterdir():
-            data = path.read_bytes()
-            if path.suffix != ".safetensors":
-                texts[path.name] = data if "index" not in path.name else sorted(json.loads(data)["weight_map"])
-                continue
-            start = 8 + int.from_bytes(data[:8], "little")
-            for name, one in json.loads(data[8:start]).items():
-                begin, end = one.pop("data_offsets")
-                tensors[name] = (one, data[start + begin : start + end])
-        return tensors, texts
-
-    options = dict(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0")
-    with distributed.LocalCluster(**options) as cluster:
-        dask_ = ["--dask", cluster.scheduler_address]
-        for more in (
-            ["--max-shard-size", "10K"],
-            ["--out-dtype=bf16", "--skip", "layers.3", "--map", "norm=b", "--no-copy-rest"],
-        ):
-            assert _command.main([*expression, *more, "-o", "alone/", "-f"]) == 0
-            assert _command.main([*expression, *more, "-o", "spread/", *dask_, "-f"]) == 0
-            assert files("alone") == files("spread")
-        assert _command.main([*expression, "-o", "alone.safetensors"]) == 0
-        assert _command.main([*expression, "-o", "spread.safetensors", *dask_]) == 0
-        assert (tmp_path / "alone.safetensors").read_bytes() == (tmp_path / "spread.safetensors").read_bytes()
-        before = {p.name for p in tmp_path.iterdir()}
-        capfd.readouterr()
-        for wrong, status, text in (
-            (["eval", "log(a - 2)", "-i", "a=a/", "--check", "finite"], 3, "finite"),
-            (["eval", "a +", "-i", "a=a/"], 1, "operand"),
-            (["eval", "a", "-i", "a=missing/"], 1, "missing"),
-        ):
-            assert _command.main([*wrong, "-o", "failed/", *dask_]) == status, wrong
-            assert text in capfd.readouterr().err
-        assert _command.main(["eval", "a", "-i", "a=a/", *dask_]) == 2
-        # A dry run prints what it prints without workers, and writes nothing.
-        for more in (["--dry-run"], ["--dry-run", "--json"], ["--dry-run", "--explain"]):
-            assert _command.main([*expression, *more, "-o", "dry/"]) == 0
-            alone = capfd.readouterr().out
-            assert _command.main([*expression, *more, "-o", "dry/", *dask_]) == 0
-            assert capfd.readouterr().out == alone != ""
-        assert _command.main([*expression, "-o", "spread/", *dask_]) != 0
-        assert {p.name for p in tmp_path.iterdir()} == before
-        assert _command.main([*expression, "--json", "--explain", "-o", "reported/", *dask_]) == 2
-        capfd.readouterr()
-        assert _command.main([*expression, "--json", "-o", "alone/", "-f"]) == 0
-        alone = json.loads(capfd.readouterr().out)
-        assert _command.main([*expression, "--json", "-o", "reported/", *dask_]) == 0
-        report = json.loads(capfd.readouterr().out)
-        assert report["workers"] == 2 and report["parts"] >= 2 and set(alone) <= set(report)
-        for key in ("rules", "tensors", "dry_run"):
-            assert report[key] == alone[key], key
-        assert report["bytes"] == alone["bytes"] and set(report["seconds"]) == set(alone["seconds"])
-        assert _command.main([*expression, "--explain", "-o", "explained/", *dask_]) == 0
-        assert "program(rules = " in capfd.readouterr().out and (tmp_path / "explained").is_dir()

@@ -68,6 +68,8 @@ def test_weak_arrays_promote_as_scalars():
     assert weak.weak_type and castwise.compile("a * b")(half, weak).dtype == (half * weak).dtype == jnp.bfloat16
     assert castwise.mul(half, weak).dtype == jnp.bfloat16
     assert castwise.result_type(half, weak, rules="jax") == "bf16"
+    p = castwise.Program("jax")
+    assert (p.data("x", "bf16", [3]) * p.constant(weak)).dtype == "bf16"
 
 
 def test_what_is_refused():

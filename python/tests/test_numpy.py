@@ -199,3 +199,43 @@ def test_masked_arrays_are_refused():
             call(masked)
     same = castwise.compile("a + 1")(masked.filled(0))
     np.testing.assert_array_equal(same, [1, 3])
+
+
+class Copying:
+    """An object that gives NumPy a new array each time."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.zeros(3)
+
+
+class Showing:
+    """An object that shows NumPy its memory."""
+
+    def __init__(self):
+        self.memory = np.zeros(3)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.memory
+
+
+def test_out_that_is_no_memory_of_its_object_is_refused():
+    f = castwise.compile("a + 1")
+    for out in [Copying(), np.float64(0)]:
+        with pytest.raises(ValueError, match="gives NumPy a copy"):
+            f(np.ones(np.shape(out)), out=out)
+    shown = Showing()
+    assert f(np.ones(3), out=shown) is shown
+    assert shown.memory.tolist() == [2, 2, 2]
+
+
+def test_a_released_buffer_says_nothing_about_others():
+    f = castwise.compile("a + 1")
+    released = memoryview(b"ab")
+    released.release()
+    with pytest.raises(TypeError, match="is a memoryview"):
+        f(released)
+    assert f(memoryview(b"ab")).tolist() == [98, 99]
+
+
+def test_dtypes_of_any_byte_order():
+    assert "f32[2]" in str(castwise.explain("a + 1", rules="numpy", a=np.ones(2, ">f4")))

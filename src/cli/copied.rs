@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 use super::args::Eval;
 use super::config;
 use super::failure::Failure;
@@ -53,6 +55,12 @@ impl Copied {
         } else {
             format!("{count} other file{s} copied from {from}: {}\n", folder::listed(self.files.clone()))
         }
+    }
+
+    /// What a report says of these files: the folder that they are in, and their paths in it; null if there are none.
+    pub(super) fn report(&self) -> Value {
+        let files: Vec<String> = self.files.iter().map(|f| f.display().to_string()).collect();
+        if files.is_empty() { Value::Null } else { json!({ "from": self.from.display().to_string(), "files": files }) }
     }
 
     /// The paths of the copies in the folder of the output.

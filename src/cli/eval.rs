@@ -93,7 +93,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         let existing = shown(outputs::existing_outputs(&arguments.target, format, &list, &work.files())?);
         outputs::check_replaced(&arguments.target, format)?;
         let text = if arguments.json {
-            metrics::report(arguments, &work, &names, Ran::Dry { existing: &existing })?
+            metrics::report(arguments, &work, &names, Ran::Dry { existing: &existing, copied: copied.report() })?
         } else {
             plan_text(&work, &written)? + &copied.line() + &replaced(&existing, arguments.target.force)
         };
@@ -192,7 +192,8 @@ fn replaced(existing: &[String], force: bool) -> String {
 
 /// Starts the output. It has the metadata of the first input that has any.
 fn create(arguments: &Eval, format: Format, work: &Work, list: &outputs::List) -> Result<Output, Failure> {
-    let mut metadata = work.inputs.iter().find_map(Input::metadata).cloned().unwrap_or_default();
+    let mut all = work.inputs.iter().filter_map(Input::metadata);
+    let mut metadata = all.find(|m| !m.is_empty()).cloned().unwrap_or_default();
     // That of an input says nothing about the output.
     metadata.remove(manifest::KEY);
     if arguments.manifest {

@@ -61,8 +61,8 @@ impl Metrics {
 pub(super) enum Ran<'a> {
     /// A run, and the results that it prints.
     Done(&'a Metrics, Option<Value>),
-    /// A dry run, and those of its outputs that exist.
-    Dry { existing: &'a [String] },
+    /// A dry run, those of its outputs that exist, and the files that it copies.
+    Dry { existing: &'a [String], copied: Value },
 }
 
 /// The report of `--json`.
@@ -124,8 +124,10 @@ pub(super) fn report(arguments: &Eval, work: &Work, files: &[String], ran: Ran<'
             }
             m
         }
-        Ran::Dry { existing } => {
+        Ran::Dry { existing, copied } => {
             all["existing"] = json!(existing);
+            all["copied"] = copied;
+            all["named"] = json!(work.named);
             return pretty(&all);
         }
     };

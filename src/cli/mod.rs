@@ -174,6 +174,14 @@ pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
+/// The arguments of the command, of which the first is its own name, with those of the file that `--config` names; or the
+/// exit status and the error.
+#[allow(dead_code, reason = "the Python module calls it, the binary does not")]
+pub(crate) fn arguments(given: Vec<OsString>) -> Result<Vec<OsString>, (u8, String)> {
+    let all = options_file::with_file(given, &Cli::command());
+    all.map(|(arguments, _)| arguments).map_err(|failure| (failure.code, failure.text))
+}
+
 /// Prints an error. Returns the exit status.
 fn failed(failure: &failure::Failure) -> u8 {
     // The text may have colours. Control characters from outside are escaped where it is formatted.

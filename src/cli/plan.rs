@@ -200,6 +200,7 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
     let mut read: Vec<PathBuf> =
         common.inputs.iter().filter_map(|(_, spec)| spec.file().map(Path::to_path_buf)).collect();
     read.extend(scalars.files().map(Path::to_path_buf));
+    read.extend(recipes.files().chain(&common.config).cloned());
     let (plans, jobs) = (Vec::new(), Vec::new());
     let unchanged = Vec::new();
     let (out, values) = (common.out(), Values::default());
@@ -309,8 +310,12 @@ impl Work {
     /// Keeps the names that all inputs of their expressions have, and handles the others as `--missing` says.
     fn complete(&mut self, common: &Common, chosen: Vec<(String, usize)>) -> Result<Vec<(String, usize)>, Failure> {
         let lacks = missing::lacks(&self.inputs, &self.expressions, &chosen);
-        let has_all = |(n, e): &(String, usize)| self.expressions[*e].uses.iter().all(|i| self.inputs[*i].has(n));
-        if !chosen.iter().any(has_all) {
+        let has = |n: &str, e: &Expression| e.uses.iter().all(|i| self.inputs[*i].has(n));
+        let has_all = |(n, e): &(String, usize)| has(n, &self.expressions[*e]);
+        // Of tensors that are copied all may be selected, and no other one.
+        let copies = matches!(common.missing, Some(Missing::Copy(_)));
+        let mut all = self.inputs.iter().filter(|_| copies).flat_map(|i| i.names().unwrap_or_default());
+        if !chosen.iter().any(has_all) && !all.any(|n| self.expressions.iter().any(|e| has(n, e))) {
             let mut text = report::error("there is no tensor name that all inputs have");
             close::hints(&self.inputs, &lacks)
                 .chain(members::hints(&self.inputs))

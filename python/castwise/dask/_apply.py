@@ -39,7 +39,8 @@ def apply(
         whose settings then apply.
 
         Elementwise results have the bits of one array. A reduction over a dim of several chunks is computed of one partial result
-        for each block, which are merged by position, at most 16 at a time: its bits depend on the chunks, and on nothing else.
+        for each block, which are merged by position, at most 16 along a dim at a time: its bits depend on the chunks, and on nothing
+        else.
         That is so for ``sum prod nansum mean nanmean any all count_nonzero amax amin logsumexp var std`` and ``norm`` of p = 2.
 
     Raises:

@@ -61,12 +61,17 @@ def checked(block: Any) -> Any:
     return np.asarray(block)
 
 
+def other_version(version: str) -> str | None:
+    """Why a program doesn't run here, if it comes from another version."""
+    if version == __version__:
+        return None
+    return f"a program of castwise {version} came to a process with castwise {__version__}: install one version"
+
+
 def _received(version: str, block: type[Block], arguments: tuple[Any, ...]) -> Block:
     """A block that arrives. Bits are promised within a version, so no graph mixes two."""
-    if version != __version__:
-        raise RuntimeError(
-            f"a program of castwise {version} came to a process with castwise {__version__}: install one version"
-        )
+    if refusal := other_version(version):
+        raise RuntimeError(refusal)
     return block(*arguments)
 
 

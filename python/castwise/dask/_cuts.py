@@ -1,7 +1,7 @@
 """Reductions over dims that are in several chunks: what a chunk contributes, and how that is merged.
 
 Guarantees: partial results have the op's math dtype (f32 for floats of 16 and 8 bits), or f64 where the op itself
-computes in it; they are merged by position, at most 16 at a time, so that the bits depend on the chunks alone.
+computes in it; they are merged by position, at most 16 along a dim at a time, so that the bits depend on the chunks alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ._text import Line, Value
 
-#: The most partial results that one task merges.
+#: The most partial results that one task merges along one dim; of several dims fewer along each, but 2.
 WIDTH = 16
 
 _WIDE = {"f8e4m3fn": "f32", "f8e5m2": "f32", "f16": "f32", "bf16": "f32", "c32": "c64"}

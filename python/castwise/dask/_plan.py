@@ -18,7 +18,7 @@ from .._core import Program
 from .._errors import FeedError, ProgramError
 from ._block import Block, Merge, MergedMoments, Moments, Pick, Settings, first
 from ._cuts import WIDTH, Cut, cut_of
-from ._text import Feed, Line, Source, Typed, labels
+from ._text import Feed, Line, Source, Typed, counted, labels
 
 #: Dask's functions, which have no types.
 _dask: Any = da
@@ -57,19 +57,24 @@ class Plan:
         self._join(arrays)
         self._unify(arrays)
         self._private()
+        self._count()
         for ref, cut in self._find_cuts().items():
             self.cuts[ref] = self._cut(cut)
 
     # Dims.
 
     def _without_empty_chunks(self, x: da.Array) -> da.Array:
-        """Chunks without elements have no smallest element, and nothing else to contribute."""
-        if not any(self.typed.reduced(ref) is not None for ref in self.source.lines):
-            return x
-        if not any(0 in sizes and 0 < sum(sizes) for sizes in x.chunks):
-            return x
-        kept = (tuple(n for n in sizes if n) or (0,) if known(sum(sizes)) else sizes for sizes in x.chunks)
-        made: da.Array = _dask.rechunk(x, tuple(kept))
+        """Chunks without elements have no smallest element, and nothing else to contribute; and a dim of one element has no
+        index, so it must be one chunk."""
+        reduces = any(self.typed.reduced(ref) is not None for ref in self.source.lines)
+
+        def kept(sizes: tuple[float, ...]) -> tuple[float, ...]:
+            if 0 not in sizes or not (reduces or sum(sizes) == 1):
+                return sizes
+            return tuple(n for n in sizes if n) or (0,) if known(sum(sizes)) else sizes
+
+        chunks = tuple(map(kept, x.chunks))
+        made: da.Array = x if chunks == x.chunks else _dask.rechunk(x, chunks)
         return made
 
     def _check_extents(self, arrays: Sequence[da.Array]) -> None:
@@ -170,6 +175,24 @@ class Plan:
         raise ValueError(why)
 
     # Steps.
+
+    def _count(self) -> None:
+        """Numbers of elements, which blocks don't know: arguments, so that arrays of all sizes have one program."""
+        for ref, line in self.source.lines.items():
+            if line.op != "count":
+                continue
+            axes = counted(line, len(self.typed[line.operands[0]].dims))
+            sizes = [self.sized[line.operands[0]].dims[axis] for axis in axes]
+            if all(size.isdigit() for size in sizes):
+                self.cuts[ref] = _dask.from_array(np.asarray(math.prod(map(int, sizes)), np.int64))
+                continue
+            indices = [self.index(self.typed[line.operands[0]].dims[axis]) for axis in axes]
+            if any(index is not None and len(self.chunks[index]) > 1 for index in indices):
+                self._refuse_unknown("count")
+
+    def _refuse_unknown(self, op: str) -> None:
+        name = next(self.names[ref] for ref, x in self.arrays.items() if not all(map(known, x.shape)))
+        raise ValueError(f"`{op}` needs to know how many elements there are: call `{name}.compute_chunk_sizes()` first")
 
     def _find_cuts(self) -> dict[str, Cut]:
         """The reductions that cross chunks. All other ops along a dim must find it in one chunk."""
@@ -272,10 +295,7 @@ class Plan:
         dims = cut.operand.dims
         sizes = [self.sized[cut.line.operands[0]].dims[d] for d in cut.dims]
         if cut.kind.known and not all(size.isdigit() for size in sizes):
-            name = next(self.names[ref] for ref, x in self.arrays.items() if not all(map(known, x.shape)))
-            raise ValueError(
-                f"`{cut.line.op}` needs to know how many elements there are: call `{name}.compute_chunk_sizes()` first"
-            )
+            self._refuse_unknown(cut.line.op)
         elements = math.prod(map(int, sizes)) if cut.line.op == "mean" else None
         if cut.line.op in ("var", "std"):
             return self._variance(cut)

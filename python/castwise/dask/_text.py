@@ -18,7 +18,7 @@ _VALUE = re.compile(r"\s*(%[\w.]+): (\w+)\*?\[([^\]]*)\] = (\w+)(.*)")
 _LINE = re.compile(r"\s*(%[\w.]+) = (\w+)(.*)")
 _NODE = re.compile(rf"({_QUOTED})|%(\d+)\b")
 _COMMENT = re.compile(rf"({_QUOTED})|;.*")
-_AXES = re.compile(r"dims? = \[?(\d+(?:, \d+)*)")
+_AXES = re.compile(r"dims? = \[?(-?\d+(?:, -?\d+)*)")
 _DIMS = re.compile(r"dims = \[([^\]]*)\]")
 
 #: Views that only rename dims: what is in a chunk stays in one.
@@ -139,7 +139,7 @@ class Typed:
     def reduced(self, ref: str) -> tuple[int, ...] | None:
         """The positions of the dims that a value reduces, if it is a reduction itself."""
         step = self.step(ref)
-        return None if step is None else _along(step)
+        return None if step is None else self._along(step)
 
     def step(self, ref: str) -> Line | None:
         """The typed line of a value, which has all attributes; none of an argument."""
@@ -152,10 +152,19 @@ class Typed:
         steps = [step for step in self._steps.values() if step.ref not in cut]
         return [(dim, step.op) for step in steps for dim in self._whole(step)]
 
+    def _along(self, step: Line) -> tuple[int, ...] | None:
+        """The dims that an op of castwise's table goes along: those of reductions, scans and sorts are always in the text. A
+        value without dims may be given dim 0, which it lacks."""
+        found = _DIMS.search(step.rest)
+        if found is None or not step.operands or step.op not in _elementwise():
+            return None
+        rank = len(self._typed[step.operands[0]].dims)
+        return tuple(axis for d in found[1].split(",") if d.strip() and (axis := int(d)) < rank)
+
     def _whole(self, step: Line) -> list[str]:
         result = self._typed[step.ref].dims
         operands = [self._typed[ref].dims for ref in step.operands]
-        if (along := _along(step)) is not None:
+        if (along := self._along(step)) is not None:
             return [operands[0][d] for d in along]
         if step.op in _RENAMING:
             kept = frozenset().union(*map(labels, result))
@@ -164,7 +173,8 @@ class Typed:
             # A slice of all, such as the first of `x[:, 1:]`, has no more than a dim.
             cuts = step.op == "flip" or "," in step.rest
             axes = _AXES.search(step.rest)
-            return [operands[0][int(d)] for d in axes[1].split(",")] if cuts and axes else []
+            # A value without dims may be flipped along one.
+            return [operands[0][int(d)] for d in axes[1].split(",")] if cuts and axes and operands[0] else []
         if step.op == "cast" or step.op == "view_as" or step.op in _elementwise():
             pairs = (pair for dims in operands for pair in zip(reversed(dims), reversed(result)))
             lost = [dim for dim, into in pairs if not labels(dim) <= labels(into)]
@@ -177,9 +187,7 @@ def _elementwise() -> frozenset[str]:
     return frozenset(_core.op_names())
 
 
-def _along(step: Line) -> tuple[int, ...] | None:
-    """The dims that an op of castwise's table goes along: those of reductions, scans and sorts are always in the text."""
-    found = _DIMS.search(step.rest)
-    if found is None or step.op not in _elementwise():
-        return None
-    return tuple(int(d) for d in found[1].split(",") if d.strip())
+def counted(line: Line, rank: int) -> list[int]:
+    """The dims whose elements a line of `count` counts: all if it names none."""
+    found = _DIMS.search(line.rest)
+    return [int(d) for d in found[1].split(",") if d.strip()] if found else list(range(rank))

@@ -137,6 +137,7 @@ fn of_config(a: Merge, config: config::Config) -> Result<Eval, Failure> {
     let dtype = config.dtype.map(|d| ("dtype".to_string(), OsString::from(d.name())));
     let parameters = config.parameters.into_iter().map(parameter).chain(dtype).collect();
     let common = Common {
+        config: Some(a.config),
         rename: a.rename,
         seed: a.seed,
         tied: true,

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use castwise::io::read_text;
@@ -49,6 +49,8 @@ pub(in crate::cli) struct Recipes {
     settings: Vec<(String, Option<String>, Setting)>,
     dtype: Option<DType>,
     seed: u64,
+    /// The files of parameters.
+    files: Vec<PathBuf>,
 }
 
 fn usage(text: String) -> Failure {
@@ -72,7 +74,8 @@ impl Recipe {
                 return Err(usage(format!("there is no recipe `{name}`; there are {}", known.join(", "))));
             }
         };
-        Recipe::read(name, &path.display().to_string(), &read_text(&path, MOST)?)
+        let recipe = Recipe::read(name, &path.display().to_string(), &read_text(&path, MOST)?)?;
+        Ok(Recipe { file: Some(path), ..recipe })
     }
 
     /// Whether an input has this name in the recipe.
@@ -169,6 +172,11 @@ impl Recipes {
         self.all.is_empty()
     }
 
+    /// The files that recipes and their parameters are from.
+    pub(in crate::cli) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.all.iter().filter_map(|r| r.file.as_ref()).chain(&self.files)
+    }
+
     /// Takes the recipes' parameters from the arguments.
     fn take_parameters(&mut self, common: &mut Common) -> Result<(), Failure> {
         let inputs: Vec<&str> = common.inputs.iter().map(|(n, _)| n.as_str()).collect();
@@ -198,7 +206,10 @@ impl Recipes {
             let text = text?;
             let file = Path::new(text);
             let setting = match Setting::read(text) {
-                Err(_) if file.is_file() => Setting::read(&read_text(file, MOST)?),
+                Err(_) if file.is_file() => {
+                    self.files.push(file.to_path_buf());
+                    Setting::read(&read_text(file, MOST)?)
+                }
                 setting => setting,
             };
             let setting = setting

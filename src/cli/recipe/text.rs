@@ -3,6 +3,8 @@
 //! Guarantees: an error names the file and the line. Does not: read expressions (`expand` writes them, the library reads
 //! them).
 
+use std::path::PathBuf;
+
 use castwise::DType;
 
 use super::super::failure::Failure;
@@ -22,6 +24,8 @@ pub(in crate::cli) struct Recipe {
     pub(in crate::cli) name: String,
     /// The whole text, with what it includes.
     pub(in crate::cli) text: String,
+    /// Where it is from, unless castwise has it.
+    pub(super) file: Option<PathBuf>,
     /// The first comment.
     pub(in crate::cli) summary: String,
     pub(super) roles: Vec<Role>,
