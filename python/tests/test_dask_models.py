@@ -219,13 +219,25 @@ def test_all_workers_are_counted(folder, scheduler, capfd):
     assert json.loads(capfd.readouterr().out)["workers"] == 6
 
 
+#: The command in a process that ignores no signals, as one under `nohup` does.
+_HEEDFUL = """
+import signal, sys
+from castwise import _command
+for name in ("SIGHUP", "SIGTERM"):
+    if hasattr(signal, name):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(_command.main(sys.argv[1:]))
+"""
+
+
 @pytest.fixture
 def waiting(folder):
     """A cluster without workers, and a run that has said that it waits for one."""
     options = dict(n_workers=0, processes=False, protocol="tcp://", dashboard_address=":0")
     with distributed.LocalCluster(**options) as cluster:
         command = ["eval", "a", "-i", "a=a/", "-o", "o/", "-q", "--dask", cluster.scheduler_address]
-        child = subprocess.Popen([sys.executable, "-m", "castwise", *command], stderr=subprocess.PIPE, text=True)
+        child = subprocess.Popen([sys.executable, "-c", _HEEDFUL, *command], stderr=subprocess.PIPE, text=True)
         try:
             assert child.stderr.readline() == f"warning: {command[-1]} has no workers yet: waiting for one\n"
             assert list(folder.glob(".castwise-dask-*"))
