@@ -58,6 +58,17 @@ fn models() -> (Tensors, Tensors) {
 }
 
 #[test]
+fn metadata_is_that_of_the_first_input_that_has_any() {
+    let dir = Dir::new("metadata");
+    sparse(&dir, "a.safetensors", &[3]);
+    dir.checkpoint("b.safetensors", &[("0", half_tensor(1, &[3]))]);
+    dir.eval(&["a + b", "-i", "a=a.safetensors", "-i", "b=b.safetensors", "-o", "c.safetensors"]).ok();
+    let [a, c] = ["a", "c"].map(|name| SafeTensors::open(dir.0.join(name).with_extension("safetensors")).unwrap());
+    assert!(a.metadata().is_empty());
+    assert_eq!(c.metadata()["format"], "pt");
+}
+
+#[test]
 fn a_merge_of_shards_has_the_bits_of_eager_mode() {
     let dir = Dir::new("shards");
     let (a, b) = models();

@@ -31,7 +31,7 @@ type Error = Box<dyn std::error::Error>;
 /// A workload: its name, and the queries of castwise, of DataFusion and of [`Touch`], whose only column is `y`.
 struct Workload(&'static str, [String; 3]);
 
-/// A function that reads its columns side by side, as a loop over their rows does, and returns the first.
+/// A function that reads its contiguous arguments, one cache line of each in turn as an elementwise kernel does, and returns the first.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Touch(Signature);
 
@@ -63,7 +63,7 @@ impl ScalarUDFImpl for Touch {
     }
 }
 
-/// The values of a column, as lines of a cache; an incomplete one at the end is left out.
+/// The contiguous values of a column in cache lines, without the partial line at the end.
 fn lines(column: &ArrayData) -> &[[u8; 64]] {
     let size = column.data_type().primitive_width().unwrap_or(1);
     column.buffers()[0][column.offset() * size..][..column.len() * size].as_chunks().0

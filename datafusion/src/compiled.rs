@@ -61,7 +61,7 @@ pub(crate) struct Compiled {
     pub(crate) dtypes: Vec<DType>,
     /// For each placeholder the argument that it is.
     pub(crate) feeds: Vec<usize>,
-    /// Whether placeholders have one length, by the name of their dim.
+    /// Whether placeholders share a symbolic dim, so that scalars must be broadcast to its extent.
     pub(crate) tied: bool,
     /// Which arguments the result depends on.
     pub(crate) used: Vec<bool>,
@@ -71,8 +71,8 @@ pub(crate) struct Compiled {
     pub(crate) prepared: Option<Prepared>,
 }
 
-/// What a function has made first, found again for arguments of the same dtypes, which mostly all batches have. It is no part of what the
-/// function is.
+/// A cache of one entry: what a function made for the dtypes of its first call, which mostly are those of all batches. It has no part in the
+/// function's equality and hash.
 pub(crate) struct First<T>(OnceLock<(Vec<DType>, Arc<T>)>);
 
 impl<T> First<T> {

@@ -67,7 +67,7 @@ impl OptimizerRule for CastwiseFusion {
             Ok(fused.update_data(|e| name.restore(e)))
         };
         plan.map_expressions(|expr| match &expr {
-            // A set of columns, of which each has a name.
+            // Each member has a name; an alias of the whole set is no grouping set to DataFusion.
             Expr::GroupingSet(_) => expr.map_children(&mut rewrite),
             _ => rewrite(expr),
         })
@@ -78,8 +78,7 @@ impl OptimizerRule for CastwiseFusion {
 struct Place<'a> {
     /// The columns that it reads.
     schema: &'a DFSchema,
-    /// Whether it may be a key of a join: keys become columns under the names of their functions, so that functions that compute something else
-    /// need other names.
+    /// Whether it may be a join key. DataFusion projects join keys under their display names, so different functions need different names.
     is_join: bool,
 }
 

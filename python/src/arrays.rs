@@ -271,7 +271,7 @@ fn kind(obj: &Bound<'_, PyAny>) -> PyResult<Kind> {
         return Ok(known.kind);
     }
     let kind = kind_of(obj, &class)?;
-    // Of a buffer that was released; others of its type may be read.
+    // A released buffer has no kind, but other buffers of its type do.
     if matches!(kind, Kind::Unknown) {
         return Ok(kind);
     }
@@ -436,7 +436,7 @@ pub fn target<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     writable(Array { in_place, ..array })
 }
 
-/// Whether an object that NumPy makes an array of gives a new one each time, which is none of its own memory.
+/// Whether `numpy.asarray` copies an object: two calls give different memory.
 fn gives_copies(obj: &Bound<'_, PyAny>, array: &Array<'_>) -> PyResult<bool> {
     if ndarrays::is_array(obj) || !matches!(kind(obj)?, Kind::ToNumPy) {
         return Ok(false);

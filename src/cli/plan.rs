@@ -312,10 +312,11 @@ impl Work {
         let lacks = missing::lacks(&self.inputs, &self.expressions, &chosen);
         let has = |n: &str, e: &Expression| e.uses.iter().all(|i| self.inputs[*i].has(n));
         let has_all = |(n, e): &(String, usize)| has(n, &self.expressions[*e]);
-        // Of tensors that are copied all may be selected, and no other one.
-        let copies = matches!(common.missing, Some(Missing::Copy(_)));
-        let mut all = self.inputs.iter().filter(|_| copies).flat_map(|i| i.names().unwrap_or_default());
-        if !chosen.iter().any(has_all) && !all.any(|n| self.expressions.iter().any(|e| has(n, e))) {
+        // A selection may be of copied tensors alone. That the inputs' names fit is then shown by names that are not selected.
+        let fits =
+            |i: &Input| i.names().unwrap_or_default().into_iter().any(|n| self.expressions.iter().any(|e| has(n, e)));
+        let copied = matches!(common.missing, Some(Missing::Copy(_))) && self.inputs.iter().any(fits);
+        if !copied && !chosen.iter().any(has_all) {
             let mut text = report::error("there is no tensor name that all inputs have");
             close::hints(&self.inputs, &lacks)
                 .chain(members::hints(&self.inputs))

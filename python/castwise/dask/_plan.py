@@ -186,9 +186,13 @@ class Plan:
             if all(size.isdigit() for size in sizes):
                 self.cuts[ref] = _dask.from_array(np.asarray(math.prod(map(int, sizes)), np.int64))
                 continue
-            indices = [self.index(self.typed[line.operands[0]].dims[axis]) for axis in axes]
-            if any(index is not None and len(self.chunks[index]) > 1 for index in indices):
+            if any(self._cut_index(self.typed[line.operands[0]].dims[axis]) is not None for axis in axes):
                 self._refuse_unknown("count")
+
+    def _cut_index(self, dim: str) -> str | None:
+        """The index of a dim in several chunks, or ``None`` of other dims."""
+        index = self.index(dim)
+        return None if index is None or len(self.chunks[index]) < 2 else index
 
     def _refuse_unknown(self, op: str) -> None:
         name = next(self.names[ref] for ref, x in self.arrays.items() if not all(map(known, x.shape)))
@@ -203,11 +207,10 @@ class Plan:
                 continue
             operand = self.typed[line.operands[0]]
             cut = cut_of(line, self.typed.step(ref), operand, self.typed[ref], dims, self.source.prefix)
-            if cut and any(len(self.chunks[i]) > 1 for d in dims if (i := self.index(operand.dims[d])) is not None):
+            if cut and any(self._cut_index(operand.dims[d]) is not None for d in dims):
                 found[ref] = cut
         for dim, op in self.typed.needs_whole(found):
-            index = self.index(dim)
-            if index is not None and len(self.chunks[index]) > 1:
+            if (index := self._cut_index(dim)) is not None:
                 self._refuse(index, f"`{op}` goes along a dim")
         return found
 

@@ -155,11 +155,11 @@ class Typed:
     def _along(self, step: Line) -> tuple[int, ...] | None:
         """The dims that an op of castwise's table goes along: those of reductions, scans and sorts are always in the text. A
         value without dims may be given dim 0, which it lacks."""
-        found = _DIMS.search(step.rest)
-        if found is None or not step.operands or step.op not in _elementwise():
+        axes = _axes(step)
+        if axes is None or not step.operands or step.op not in _elementwise():
             return None
         rank = len(self._typed[step.operands[0]].dims)
-        return tuple(axis for d in found[1].split(",") if d.strip() and (axis := int(d)) < rank)
+        return tuple(axis for axis in axes if axis < rank)
 
     def _whole(self, step: Line) -> list[str]:
         result = self._typed[step.ref].dims
@@ -189,5 +189,11 @@ def _elementwise() -> frozenset[str]:
 
 def counted(line: Line, rank: int) -> list[int]:
     """The dims whose elements a line of `count` counts: all if it names none."""
+    axes = _axes(line)
+    return list(range(rank)) if axes is None else axes
+
+
+def _axes(line: Line) -> list[int] | None:
+    """The dims that a line names."""
     found = _DIMS.search(line.rest)
-    return [int(d) for d in found[1].split(",") if d.strip()] if found else list(range(rank))
+    return None if found is None else [int(d) for d in found[1].split(",") if d.strip()]
