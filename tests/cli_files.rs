@@ -92,9 +92,9 @@ fn a_merge_of_shards_has_the_bits_of_eager_mode() {
     }
     // Sharded and single-file checkpoints can be combined, on both sides.
     dir.checkpoint("b.safetensors", &b);
-    let files = ["-i", "a=a.safetensors.index.json", "-i", "b=b.safetensors", "-o", "m.safetensors"];
+    let files = ["-i", "a=a.safetensors.index.json", "-i", "b=b.safetensors", "-o", "n.safetensors"];
     dir.eval(&[&[MERGE], &files[..]].concat()).ok();
-    let mut one = SafeTensors::open(dir.0.join("m.safetensors")).unwrap();
+    let mut one = SafeTensors::open(dir.0.join("n.safetensors")).unwrap();
     for (name, _) in &a {
         assert_eq!(one.load(name).unwrap().as_bytes(), merged.load(name).unwrap().as_bytes(), "{name}");
     }
@@ -149,6 +149,49 @@ fn shards_never_replace_an_input_and_what_exists_only_by_force() {
     assert!(stderr.contains("a-00001-of-00001.safetensors: the output is also an input"), "{stderr}");
     let stderr = dir.refused(&["a", "-i", "a=a-00001-of-00001.safetensors", "-o", "a.index.json", "--force"]);
     assert!(stderr.contains("a-00001-of-00001.safetensors: the output is also an input"), "{stderr}");
+}
+
+/// A loader reads one file or an index, so what the other layout has left would be an old model.
+#[test]
+fn one_layout_of_a_model_replaces_the_other() {
+    let dir = Dir::new("layouts");
+    let (a, _) = models();
+    dir.checkpoint("a.safetensors", &a);
+    let others = ["m-1.safetensors", "m-00001-of-00002.npz", "mm.safetensors", "m.txt"];
+    others.iter().for_each(|name| dir.file(name, b"other"));
+    let copy = ["a", "-i", "a=a.safetensors"];
+    let made = |more: &[&str]| {
+        dir.eval(&[&copy[..], more, &["--force"]].concat()).ok();
+        let own = |n: &String| n.starts_with('m') && !others.contains(&n.as_str());
+        dir.names().into_iter().filter(own).collect::<Vec<_>>()
+    };
+    let (one, index) = ("m.safetensors", "m.safetensors.index.json");
+    let shards = |n: usize| {
+        let names = (1..=n).map(|i| format!("m-{i:05}-of-{n:05}.safetensors"));
+        names.chain([index.to_string()]).collect::<Vec<_>>()
+    };
+    assert_eq!(made(&["-o", one]), [one]);
+    for size in ["4KB", "100", "4KB"] {
+        let names = made(&["-o", one, "--max-shard-size", size]);
+        assert!(names.len() > 2 && names == shards(names.len() - 1), "{names:?}");
+    }
+    assert_eq!(made(&["-o", index]), shards(1));
+    let stderr = dir.refused(&[&copy[..], &["-o", one]].concat());
+    assert!(stderr.contains("m.safetensors.index.json: the output exists; use --force"), "{stderr}");
+    let dry = dir.eval(&[&copy[..], &["-o", one, "--dry-run"]].concat()).ok().stdout;
+    assert!(dry.contains("m.safetensors.index.json, m-00001-of-00001.safetensors exist: a run replaces them"), "{dry}");
+    // What the run reads stays.
+    let stderr = dir.refused(&["m", "-i", "m=m.safetensors.index.json", "-o", one, "--force"]);
+    let told = "m.safetensors.index.json: the output is also an input\nhelp: a loader takes this file for a part of the output";
+    assert!(stderr.contains(told), "{stderr}");
+    assert_eq!(made(&["-o", one]), [one]);
+    let stderr = dir.refused(&["m", "-i", "m=m.safetensors", "-o", index, "--force"]);
+    assert!(stderr.contains("m.safetensors: the output is also an input"), "{stderr}");
+    // A run that fails leaves what was there.
+    let before = dir.names();
+    let failed = dir.eval(&["a / 0", "-i", "a=a.safetensors", "-o", index, "--force", "--check", "finite"]);
+    assert_eq!((failed.code, dir.names()), (Some(3), before), "{}", failed.stderr);
+    assert!(others.iter().all(|n| dir.0.join(n).exists()));
 }
 
 #[test]

@@ -240,6 +240,46 @@ fn differences_are_those_of_a_loop() {
     }
 }
 
+/// In f64, 2^53 + 1 is 2^53.
+#[test]
+fn integers_are_compared_exactly_across_dtypes() {
+    let dir = Dir::new("integers");
+    let (far, large) = (1u64 << 53, 1i64 << 60);
+    dir.checkpoint(
+        "a.safetensors",
+        &[
+            ("wide", Tensor::from([far as i64 + 1, 5, large])),
+            ("signs", Tensor::from([-1i64, i64::MIN, 7])),
+            ("small", Tensor::from([true, false, true])),
+            ("large", Tensor::from([large, large + 3, 0])),
+        ],
+    );
+    dir.checkpoint(
+        "b.safetensors",
+        &[
+            ("wide", Tensor::from([far, 5, large as u64])),
+            ("signs", Tensor::from([u64::MAX, 1 << 63, 7])),
+            ("small", Tensor::from([1u64, 0, 2])),
+            ("large", Tensor::from([large, large, 0])),
+        ],
+    );
+    for (atol, beyond) in [("0", [1, 2, 1, 1]), ("2", [0, 2, 0, 1]), ("3", [0, 2, 0, 0])] {
+        let arguments = ["diff", "a.safetensors", "b.safetensors", "--any-dtype", "--json", "--all", "--atol", atol];
+        let (code, diff) = json(&dir, &arguments);
+        assert_eq!(code, Some(1));
+        let most = [1.0, 2f64.powi(64), 1.0, 3.0];
+        for (i, (name, differ)) in [("wide", 1), ("signs", 2), ("small", 1), ("large", 1)].into_iter().enumerate() {
+            let got = of(&diff, name);
+            assert_eq!(
+                (&got["differ"], &got["beyond_tolerance"]),
+                (&differ.into(), &beyond[i].into()),
+                "{name} {atol}"
+            );
+            assert_eq!(got["max_error"].as_f64(), Some(most[i]), "{name}");
+        }
+    }
+}
+
 #[test]
 fn pages_need_nothing_else_and_run_nothing_from_names() {
     let dir = Dir::new("pages");

@@ -119,6 +119,75 @@ fn fp8_weights_without_their_scale_are_not_copied() {
 }
 
 #[test]
+fn fp8_weights_are_not_converted_without_their_scales() {
+    let dir = Dir::new("unused-scales");
+    let weight = Tensor::from_bytes(DType::F8E4M3FN, [2, 2], &[0x38; 4]).unwrap();
+    let config = br#"{"quantization_config": {"quant_method": "fp8"}, "torch_dtype": "float8_e4m3fn"}"#;
+    for (folder, end) in [("m", "_scale_inv"), ("c", "_scale")] {
+        let scale = Tensor::from_slice(&[3f32], [1, 1]).unwrap();
+        let name = format!("0.weight{end}");
+        model(&dir, folder, &[("0.weight", weight.clone()), (name.as_str(), scale), ("norm", bf16_tensor(1, &[2]))]);
+        dir.file(&format!("{folder}/config.json"), config);
+    }
+    let read = |folder: &str| {
+        let mut file = SafeTensors::open(dir.0.join(folder).join("model.safetensors")).unwrap();
+        let names = file.names().map(str::to_string).collect::<Vec<_>>();
+        (names, file.load("0.weight").unwrap())
+    };
+    for (folder, scale, command) in [
+        ("w=m/", "0.weight_scale_inv", "castwise eval @fp8_dequant"),
+        ("w=c/", "0.weight_scale", r"castwise eval 'cast(w, f32) * s' -i w=… --sibling 's=w:$=_scale'"),
+    ] {
+        for text in [&["@convert", "-p", "dtype=bf16"][..], &["w", "--out-dtype", "bf16"], &["cast(w, f32)"]] {
+            let stderr = dir.refused(&[text, &["-i", folder, "-o", "out/"]].concat());
+            let told = format!("`0.weight` is f8e4m3fn with the scale `{scale}`, which `");
+            assert!(stderr.contains(&told) && stderr.contains(command), "{stderr}");
+        }
+    }
+    // What the errors say.
+    dir.eval(&["@fp8_dequant", "-i", "w=m/", "-o", "blocks/"]).ok();
+    let by_row = ["cast(w, f32) * s", "-i", "w=c/", "--sibling", "s=w:$=_scale", "--missing", "copy"];
+    dir.eval(&[&by_row[..], &["--out-dtype", "bf16", "-o", "rows/"]].concat()).ok();
+    for folder in ["blocks", "rows"] {
+        let (names, t) = read(folder);
+        assert_eq!(names, ["0.weight", "norm"]);
+        assert_eq!(t.to_vec::<bf16>().unwrap(), [bf16::from_f32(3.0); 4]);
+    }
+    // The scale may be an input of its own, and statistics and copies need none.
+    let one = ["cast(w, f32) * s", "-i", "w=m/", "-i", "s=m/model.safetensors:0.weight_scale_inv"];
+    dir.eval(&[&one[..], &["--select", "^0.weight$", "-o", "one/"]].concat()).ok();
+    assert_eq!(read("one").1.to_vec::<f32>().unwrap(), [3.0; 4]);
+    dir.eval(&["amax(cast(w, f32))", "-i", "w=m/", "-o", "most.npz"]).ok();
+    dir.eval(&["w", "-i", "w=m/", "-o", "copy/"]).ok();
+    assert_eq!(std::fs::read(dir.0.join("copy/config.json")).unwrap(), config);
+}
+
+#[test]
+fn scales_stay_with_weights_that_another_expression_takes() {
+    let dir = Dir::new("mapped-scales");
+    let weight = || Tensor::from_bytes(DType::F8E4M3FN, [2, 2], &[1, 2, 3, 4]).unwrap();
+    let scale = || Tensor::from_slice(&[2f32], [1, 1]).unwrap();
+    let all = [
+        ("0.weight", weight()),
+        ("0.weight_scale_inv", scale()),
+        ("1.weight", weight()),
+        ("1.weight_scale_inv", scale()),
+    ];
+    model(&dir, "m", &all);
+    let sibling = r"s=w:\.weight$=.weight_scale_inv";
+    let scaled = "cast(w, f32) * blocks(s, like=w, size=128)";
+    let out = dir.eval(&[scaled, "--map", "^1=w", "-i", "w=m/", "--sibling", sibling, "-o", "out/"]).ok();
+    assert!(!out.stderr.contains("warning"), "{}", out.stderr);
+    let mut file = SafeTensors::open(dir.0.join("out/model.safetensors")).unwrap();
+    let mut names: Vec<&str> = file.names().collect();
+    names.sort_unstable();
+    assert_eq!(names, ["0.weight", "1.weight", "1.weight_scale_inv"]);
+    assert_eq!(file.load("0.weight").unwrap().dtype(), DType::F32);
+    assert_eq!(file.load("1.weight").unwrap().as_bytes(), weight().as_bytes());
+    assert_eq!(file.load("1.weight_scale_inv").unwrap().as_bytes(), scale().as_bytes());
+}
+
+#[test]
 fn links_are_followed_within_the_model_and_its_cache_only() {
     let dir = Dir::new("links");
     let (cache, at) = ("models--a--b", "models--a--b/snapshots/1");

@@ -332,6 +332,17 @@ fn completions_and_manuals_know_every_command() {
     assert!(help.contains("Exit status: 0 success; 1 "), "{help}");
 }
 
+/// `--html` writes a page only if the status is 0.
+#[test]
+fn a_fix_that_is_not_found_leaves_no_page() {
+    let dir = Dir::new("fix-page");
+    let page =
+        ["--html", "page.html", "-i", "a=bf16[64]", "-i", "b=f16[64]", "--rules", "torch", "--fix", "--tolerance"];
+    let explain = |tolerance| dir.castwise(&[&["explain", "0.7*a + 0.3*b"], &page[..], &[tolerance]].concat());
+    assert_eq!((explain("1e-30").code, dir.names()), (Some(3), vec![]));
+    assert_eq!((explain("1e-6").code, dir.names()), (Some(0), vec!["page.html".to_string()]));
+}
+
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
     for arguments in [&["table", "all"][..], &["completions", "bash"], &["man", "eval"]] {

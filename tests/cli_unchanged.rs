@@ -55,9 +55,9 @@ fn a_merge_copies_them_where_the_expression_only_names_them() {
     }
     assert_eq!(merged.load("w").unwrap().as_bytes(), half_tensor(1, &[4]).as_bytes());
     // A sharded checkpoint, from a sharded one: each tensor in a shard of its own.
-    let out = dir.eval(&[&MERGE[..], &["m.index.json", "--max-shard-size", "1"]].concat()).ok();
+    let out = dir.eval(&[&MERGE[..], &["s.index.json", "--max-shard-size", "1"]].concat()).ok();
     assert!(out.stderr.contains("copied unchanged"), "{}", out.stderr);
-    dir.eval(&["m", "-i", "m=m.index.json", "-o", "n.index.json", "--max-shard-size", "1"]).ok();
+    dir.eval(&["m", "-i", "m=s.index.json", "-o", "n.index.json", "--max-shard-size", "1"]).ok();
     let mut sharded = ShardedSafeTensors::open(dir.0.join("n.index.json")).unwrap();
     assert_eq!(sharded.files().count(), 4);
     for (name, _, bytes) in &all {

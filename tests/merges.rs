@@ -209,6 +209,80 @@ fn a_mask_without_a_density_is_no_silent_one() {
     assert_eq!(ties(&["-p", "density=0.5"]), "");
 }
 
+/// `--missing copy` takes weights from the base and the models, not from masks of the same names.
+#[test]
+fn masks_are_not_copied_as_weights() {
+    let dir = Dir::new("recipes-copied-masks");
+    let [w, mask] = [Tensor::from([1.0f32, 2.0]), Tensor::from([true, false])];
+    dir.checkpoint("base.safetensors", &[("u", w.clone()), ("v", w.clone()), ("w", w.clone())]);
+    dir.checkpoint("a.safetensors", &[("u", w.clone()), ("w", w.clone())]);
+    // The mask of `a` lacks `u`.
+    dir.checkpoint("mask-a.safetensors", &[("v", mask.clone()), ("w", mask.clone())]);
+    dir.checkpoint("mask-b.safetensors", &[("u", mask.clone()), ("v", mask.clone()), ("w", mask.clone())]);
+    let merge = |more: &[&str]| {
+        let masks = ["-i", "mask.b=mask-b.safetensors", "-i", "mask.a=mask-a.safetensors"];
+        let models = ["-i", "base=base.safetensors", "-i", "a=a.safetensors", "-i", "b=base.safetensors"];
+        let start = ["eval", "@dare_linear", "-p", "density=0.5", "-o", "o.safetensors", "--missing", "copy"];
+        dir.castwise(&[&start[..], &masks, &models, more].concat())
+    };
+    assert_eq!(merge(&[]).code, Some(0));
+    let made = castwise::io::SafeTensors::open(dir.0.join("o.safetensors")).unwrap();
+    assert!(["u", "v", "w"].iter().all(|n| made.info(n).unwrap().0 == DType::F32));
+    // A name that no model has.
+    dir.checkpoint("mask-b.safetensors", &["u", "v", "w", "x"].map(|n| (n, mask.clone())));
+    let out = merge(&["-f"]);
+    let told = "--missing copy: no input of its expression has the tensor `x`";
+    assert!(out.code == Some(1) && out.stderr.contains(told), "{}", out.stderr);
+}
+
+/// A model's random numbers are those of its position, whatever the models before it have.
+#[test]
+fn random_masks_do_not_depend_on_other_models() {
+    let dir = Dir::new("recipes-own-masks");
+    let of = |seed: u64| {
+        let all: Vec<f32> = crate::command::noise(seed, 4000);
+        Tensor::from_slice(&all, [20, 200]).unwrap()
+    };
+    for (i, name) in ["base", "a", "b"].into_iter().enumerate() {
+        dir.checkpoint(&format!("{name}.safetensors"), &[("w", of(i as u64))]);
+    }
+    dir.checkpoint("mask.safetensors", &[("w", Tensor::full([20, 200], true).unwrap())]);
+    for recipe in ["@dare_linear", "@della_linear"] {
+        let merge = |more: &[&str]| {
+            let start = ["eval", recipe, "-o", "o.safetensors", "-f", "-q", "-p", "density.b=0.5", "-p", "weight.a=0"];
+            let models = ["-i", "base=base.safetensors", "-i", "a=a.safetensors", "-i", "b=b.safetensors"];
+            let out = dir.castwise(&[&start[..], &models, more].concat());
+            assert_eq!(out.code, Some(0), "{}", out.stderr);
+            std::fs::read(dir.0.join("o.safetensors")).unwrap()
+        };
+        let both = merge(&["-p", "density.a=0.5"]);
+        assert!(both == merge(&["-p", "density.a=1"]), "{recipe}: a density of another model");
+        assert!(
+            both == merge(&["-p", "density.a=0.5", "-i", "mask.a=mask.safetensors"]),
+            "{recipe}: a mask of another"
+        );
+    }
+}
+
+/// A model is named by its folder, whose name may have dots, and not as another input of the recipe.
+#[test]
+fn models_are_named_by_their_folders() {
+    let dir = Dir::new("recipes-names");
+    for folder in ["base", "Qwen2.5-7B", "mask"] {
+        std::fs::create_dir(dir.0.join(folder)).unwrap();
+        dir.checkpoint(&format!("{folder}/model.safetensors"), &[("w", Tensor::from([1.0f32, 2.0]))]);
+    }
+    dir.checkpoint("v1.5.safetensors", &[("w", Tensor::from([1.0f32, 2.0]))]);
+    let models =
+        ["Qwen2.5-7B", "mask", "v1.5.safetensors"].map(|m| format!("  - model: {m}\n    parameters: {{weight: 1}}\n"));
+    let text = format!("merge_method: dare_linear\nbase_model: base\nmodels:\n{}", models.concat());
+    dir.file("c.yml", text.as_bytes());
+    let shown = dir.castwise(&["merge", "c.yml", "--show"]);
+    let inputs = "-i base=base -i Qwen2_5-7B=Qwen2.5-7B -i mask_2=mask -i v1_5=v1.5.safetensors";
+    assert!(shown.stdout.contains(inputs), "{}{}", shown.stdout, shown.stderr);
+    assert_eq!(dir.castwise(&["merge", "c.yml", "-o", "merged/", "-q"]).code, Some(0));
+}
+
 /// Peak memory is at most that of the inputs, of an f32 accumulator and of 100 MB for the largest tensor.
 #[cfg(target_os = "linux")]
 #[test]

@@ -31,7 +31,7 @@ pub(crate) struct Common {
     pub(crate) rename: Vec<Rename>,
     /// Another name for the expression: for each tensor of an input whose name matches the regular expression, the
     /// tensor of that input whose name has TEXT instead, as in 's=w:\.weight$=.weight_scale_inv'. That tensor is no
-    /// result of its own. Tensors without a sibling count as missing (--missing).
+    /// result of its own where the expression uses it. Tensors without a sibling count as missing (--missing).
     #[arg(long, value_name = "NAME=INPUT:REGEX=TEXT", value_parser = sibling)]
     pub(crate) sibling: Vec<(String, Rename)>,
     /// Options from a TOML file: expression, tables of inputs, parameters and siblings, and options by their long names, such as

@@ -23,7 +23,7 @@ use super::outputs::{self, Output};
 use super::plan::{Job, Outcome, Work, prepare};
 use super::stream::{evaluate, to_read, to_read_once};
 use super::unchanged::Unchanged;
-use super::{describe, equal, manifest, report, show};
+use super::{describe, equal, manifest, report, scales, show};
 
 /// The maximum number of tensors that a dry run lists.
 const LISTED: usize = 20;
@@ -80,6 +80,9 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     if let Some(input) = work.inputs.iter().find(|i| i.is_declared()).filter(|_| !arguments.dry_run) {
         let name = report::escaped(&input.name);
         return Err(Failure::usage(format!("the input `{name}` has no data: give a file, or use --dry-run")));
+    }
+    if format != Format::Text {
+        scales::check(&work)?;
     }
     let list = list(&work)?;
     let shown = |paths: Vec<PathBuf>| paths.iter().map(|p| p.display().to_string()).collect::<Vec<String>>();

@@ -70,15 +70,13 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
         print(&numeric::text(&work, &found))?;
         measured = Some(found);
     }
-    if let Some(path) = &arguments.html {
-        html::write(path, arguments.force, &explain_page::of_work(&work, measured.as_deref())?)?;
+    if let Some(goal) = Goal::of(&arguments.fix) {
+        let (text, failure) = fix::explain(&mut work, goal)?;
+        print(&format!("\n{text}"))?;
+        failure.map_or(Ok(()), Err)?;
     }
-    match Goal::of(&arguments.fix) {
-        Some(goal) => {
-            let (text, failure) = fix::explain(&mut work, goal)?;
-            print(&format!("\n{text}"))?;
-            failure.map_or(Ok(()), Err)
-        }
+    match &arguments.html {
+        Some(path) => html::write(path, arguments.force, &explain_page::of_work(&work, measured.as_deref())?),
         None => Ok(()),
     }
 }

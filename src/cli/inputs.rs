@@ -156,10 +156,19 @@ impl Input {
         matches!(self.names, Names::Siblings(_))
     }
 
-    /// The names of tensors that are used as siblings of others.
-    pub(super) fn siblings(&self) -> impl Iterator<Item = &str> {
-        let of = if let Names::Siblings(of) = &self.names { Some(of.values()) } else { None };
-        of.into_iter().flatten().map(|(name, _)| name.as_str())
+    /// The names of tensors and of their siblings, if this input has siblings.
+    pub(super) fn siblings(&self) -> impl Iterator<Item = (&str, &str)> {
+        let of = if let Names::Siblings(of) = &self.names { Some(of) } else { None };
+        of.into_iter().flatten().map(|(of, (name, _))| (of.as_str(), name.as_str()))
+    }
+
+    /// Whether its tensor for a name is the one that `other`, an input of the same file, has for `name`.
+    pub(super) fn is_tensor_of(&self, tensor: &str, other: &Input, name: &str) -> bool {
+        let own = match &self.source {
+            Source::Member(_, member, _) => Some(member.as_str()),
+            _ => self.names.stored(tensor),
+        };
+        self.path == other.path && own.is_some() && own == other.names.stored(name)
     }
 
     /// The names of the tensors, in the order of the file; `None` if the input is one array for all names, or siblings

@@ -272,6 +272,13 @@ fn steps(a: &Var, b: &Var) -> Var {
     opposite.where_(&sum, (a - b).abs())
 }
 
+/// The distance of integers, from that of their values in f64, which can be 0 although they differ. What is less than 2^62 is
+/// exact before it is rounded to f64: the difference of two values that wrap in i64 does not.
+fn whole_distance(x: &Var, y: &Var, wide: &Var) -> Var {
+    let exact = (x.cast(DType::I64) - y.cast(DType::I64)).abs().cast(DType::F64);
+    wide.lt(2f64.powi(62)).where_(exact, wide)
+}
+
 /// Compares two tensors of so many elements, at least one, that are read in parts.
 pub(super) fn difference_in_parts(
     meter: &Meter,
@@ -296,13 +303,21 @@ fn difference_program([of_a, of_b]: [DType; 2], elements: Dim, within: Tolerance
     let (wide_x, wide_y) = (low_x.cast(wide), low_y.cast(wide));
     let (nan_x, nan_y) = (wide_x.isnan(), wide_y.isnan());
     let (both, one) = (nan_x.logical_and(&nan_y), nan_x.ne(&nan_y));
-    let unequal = if of_a == of_b { low_x.ne(&low_y) } else { wide_x.ne(&wide_y) };
+    let wide_d = (&wide_x - &wide_y).abs();
+    let whole = of_a.is_integral() && of_b.is_integral();
+    let d = if whole {
+        whole_distance(&low_x, &low_y, &wide_d)
+    } else {
+        wide_x.eq(&wide_y).logical_or(&both).logical_or(&one).where_(0.0, &wide_d)
+    };
+    let unequal = if whole {
+        d.gt(0.0)
+    } else if of_a == of_b {
+        low_x.ne(&low_y)
+    } else {
+        wide_x.ne(&wide_y)
+    };
     let differ = unequal.logical_and(both.logical_not());
-    let unmeasured = wide_x.eq(&wide_y).logical_or(&both).logical_or(&one);
-    let d = unmeasured.where_(0.0, (&wide_x - &wide_y).abs());
-    // Large integers can be equal in f64 although they differ, by 1 at least.
-    let integers = of_a == of_b && of_a.is_integral();
-    let d = if integers { differ.where_(d.maximum(1.0), &d) } else { d };
     let size = wide_x.abs();
     let relative = d.gt(0.0).where_(d.isinf().where_(f64::INFINITY, &d / &size), 0.0);
     let near = d.le(&size * within.relative + within.absolute).logical_and(d.isfinite()).logical_and(one.logical_not());

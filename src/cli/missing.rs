@@ -57,22 +57,36 @@ pub(super) fn refused(inputs: &[Input], lacks: &[Lack], hints: impl Iterator<Ite
     Failure { text: lines.join("\n"), code: 1 }
 }
 
-/// The position of the input that a tensor is copied from.
-pub(super) fn source(inputs: &[Input], from: Option<&str>, tensor: &str) -> Result<usize, Failure> {
-    let named = |i: &&(usize, &Input)| i.1.names().is_some() && from.is_none_or(|f| f == i.1.name);
-    let all: Vec<(usize, &Input)> = inputs.iter().enumerate().collect();
-    match (all.iter().filter(named).find(|(_, i)| i.has(tensor)), from) {
-        (Some((i, _)), _) => Ok(*i),
-        (None, from) => {
-            let (from, tensor) = (report::escaped(from.unwrap_or_default()), report::escaped(tensor));
-            let text = format!("--missing copy={from}: `{from}` lacks the tensor `{tensor}` too");
-            Err(Failure { text: report::error(&text), code: 1 })
-        }
+/// The position of the input that a tensor is copied from: the one that is named, or the first of those that its expression uses.
+/// Inputs of one model, such as its mask, have tensors of the same name that are no weights.
+pub(super) fn source(
+    inputs: &[Input],
+    uses: &[usize],
+    of_model: impl Fn(&str) -> bool,
+    from: Option<&str>,
+    tensor: &str,
+) -> Result<usize, Failure> {
+    let has = |i: &usize| inputs[*i].is_named() && !inputs[*i].is_sibling() && inputs[*i].has(tensor);
+    let found = match from {
+        Some(from) => inputs.iter().position(|i| i.name == from).filter(has),
+        None => uses.iter().copied().filter(|i| !of_model(&inputs[*i].name)).find(has),
+    };
+    if let Some(found) = found {
+        scaled(inputs, uses, found, tensor)?;
+        return Ok(found);
     }
+    let tensor = report::escaped(tensor);
+    let text = match from.map(report::escaped) {
+        Some(from) => format!("--missing copy={from}: `{from}` lacks the tensor `{tensor}` too"),
+        None => format!(
+            "--missing copy: no input of its expression has the tensor `{tensor}`: --skip leaves it out, --map copies it from another"
+        ),
+    };
+    Err(Failure { text: report::error(&text), code: 1 })
 }
 
 /// Refuses to copy 8-bit floats that lack the sibling that the expression uses, since these are usually their scales.
-pub(super) fn scaled(inputs: &[Input], uses: &[usize], source: usize, tensor: &str) -> Result<(), Failure> {
+fn scaled(inputs: &[Input], uses: &[usize], source: usize, tensor: &str) -> Result<(), Failure> {
     let lacks = uses.iter().map(|i| &inputs[*i]).find(|i| i.is_sibling() && !i.has(tensor));
     let (Some(lacks), Ok((dtype, _))) = (lacks, inputs[source].info(tensor)) else { return Ok(()) };
     if !dtype.is_float() || dtype.size() > 1 {

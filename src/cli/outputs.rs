@@ -1,9 +1,12 @@
 //! The output of a command: one file, the files of a sharded checkpoint, or the folder of a model.
 //!
 //! Guarantees: before anything is computed, every output file is checked: it is not an input, `--force` is given if it
-//! exists, and its format supports the tensors. Does not: choose a format; the file name and `--max-shard-size` do.
+//! exists, and its format supports the tensors. Files that the same model has in another layout count as outputs, and are
+//! removed when the new ones are in place. Does not: choose a format; the file name and `--max-shard-size` do.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::DirEntry;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +37,8 @@ pub(super) struct Output {
     files: Files,
     /// The folder that the files are in, if the output is a folder.
     folder: Option<FolderWriter>,
+    /// The files to remove at the end.
+    stale: Vec<PathBuf>,
 }
 
 /// The files of an output.
@@ -85,7 +90,8 @@ impl Output {
             })
         };
         let files = start().map_err(|e| finally(folder.as_ref(), e))?;
-        Ok(Output { files, folder })
+        let stale = stale(format, &layout(target, format, list)?);
+        Ok(Output { files, folder, stale })
     }
 
     fn folder(&self) -> Result<&FolderWriter, Error> {
@@ -163,7 +169,7 @@ impl Output {
 
     /// Flushes the output to disk and gives it its final name.
     pub(super) fn finish(self) -> Result<(), Error> {
-        let Output { files, folder } = self;
+        let Output { files, folder, stale } = self;
         let finished = match files {
             Files::Npy(..) | Files::Pipe | Files::Text(_) => Ok(()),
             Files::Parts(w) => w.finish(),
@@ -171,10 +177,52 @@ impl Output {
             Files::SafeTensors(w) => w.finish(),
             Files::Sharded(w) => w.finish(),
         };
-        let Some(folder) = folder else { return finished };
+        let Some(folder) = folder else { return finished.and_then(|()| remove(&stale)) };
         finished.map_err(|e| folder.finally(e))?;
         folder.finish()
     }
+}
+
+/// The files that the same model has in another layout, or in more shards: a loader may read them instead of the output. The
+/// index comes first, so that it never names shards that have gone.
+fn stale(format: Format, files: &[PathBuf]) -> Vec<PathBuf> {
+    let last = files.last().filter(|_| matches!(format, Format::SafeTensors | Format::Index));
+    let name = last.and_then(|path| path.file_name()?.to_str());
+    let (Some(path), Some(name)) = (last, name) else { return Vec::new() };
+    let name = name.strip_suffix(".index.json").unwrap_or(name);
+    let stem = name.strip_suffix(".safetensors").unwrap_or(name);
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let read = if parent == Path::new("") { Path::new(".") } else { parent };
+    let is_file = |e: &DirEntry| e.file_type().is_ok_and(|t| t.is_file() || t.is_symlink());
+    let entries = std::fs::read_dir(read).into_iter().flatten().flatten().filter(is_file);
+    let names = entries.filter_map(|e| e.file_name().into_string().ok());
+    let of_model = |n: &String| n.strip_prefix(stem).is_some_and(is_weights);
+    let written: HashSet<&OsStr> = files.iter().filter_map(|f| f.file_name()).collect();
+    let mut all: Vec<String> = names.filter(|n| of_model(n) && !written.contains(OsStr::new(n))).collect();
+    all.sort_by_key(|n| (!n.ends_with(".index.json"), n.clone()));
+    all.into_iter().map(|n| parent.join(n)).collect()
+}
+
+/// Whether the name of a model with this end is that of its weights: one file, a shard or the index.
+fn is_weights(end: &str) -> bool {
+    let shard = |n: &str| {
+        let numbers = n.strip_prefix('-')?.strip_suffix(".safetensors")?.split_once("-of-")?;
+        Some([numbers.0, numbers.1].iter().all(|n| n.len() == 5 && n.bytes().all(|b| b.is_ascii_digit())))
+    };
+    matches!(end, ".safetensors" | ".safetensors.index.json" | ".index.json") || shard(end) == Some(true)
+}
+
+/// Removes files, of which some may have gone.
+fn remove(files: &[PathBuf]) -> Result<(), Error> {
+    for path in files {
+        match std::fs::remove_file(path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::Io { path: path.display().to_string(), source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// An error with the final name of a file in a folder that is being written.
@@ -288,7 +336,13 @@ pub(super) fn existing_outputs(
     match format {
         Format::Folder => folder(target.path(), read),
         Format::Pipe | Format::Text => Ok(Vec::new()),
-        _ => check(&files, read),
+        _ => {
+            let mut existing = check(&files, read)?;
+            let help = "\nhelp: a loader takes this file for a part of the output: write the output under another name";
+            let told = |f: Failure| Failure { text: f.text + help, ..f };
+            existing.extend(check(&stale(format, &files), read).map_err(told)?);
+            Ok(existing)
+        }
     }
 }
 

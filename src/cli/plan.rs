@@ -249,8 +249,10 @@ impl Work {
         for input in &self.inputs {
             all.extend(input.names().unwrap_or_default().into_iter().filter(|n| seen.insert(*n)));
         }
-        let siblings: HashSet<&str> = self.inputs.iter().flat_map(Input::siblings).collect();
-        all.retain(|n| !siblings.contains(n));
+        let expression =
+            |n: &str| self.expressions.iter().position(|e| e.pattern.as_ref().is_none_or(|p| p.is_match(n)));
+        let used = self.used_siblings(expression);
+        all.retain(|n| !used.contains(n));
         let every = all.clone();
         let selected = |n: &&str| {
             common.select.as_ref().is_none_or(|r| r.is_match(n)) && !common.skip.as_ref().is_some_and(|r| r.is_match(n))
@@ -260,8 +262,6 @@ impl Work {
             let text = "--select and --skip select no tensor name";
             return Err(Failure { text: report::error(text), code: 1 });
         }
-        let expression =
-            |n: &str| self.expressions.iter().position(|e| e.pattern.as_ref().is_none_or(|p| p.is_match(n)));
         let chosen: Vec<(&str, Option<usize>)> = all.iter().map(|n| (*n, expression(n))).collect();
         let mut notes = self.unused(common, &every, &chosen);
         let unmapped: Vec<&str> = chosen.iter().filter(|(_, e)| e.is_none()).map(|(n, _)| *n).collect();
@@ -277,7 +277,14 @@ impl Work {
         let chosen: Vec<(String, usize)> = chosen.into_iter().filter_map(|(n, e)| Some((n.to_string(), e?))).collect();
         self.notes.extend(notes);
         let chosen = self.specialise(recipes, chosen)?;
-        self.complete(common, chosen)
+        self.complete(common, recipes, chosen)
+    }
+
+    /// The tensors that are no results of their own, since the expressions of others use them as siblings.
+    fn used_siblings(&self, expression: impl Fn(&str) -> Option<usize>) -> HashSet<&str> {
+        let uses = |input: usize, of: &str| expression(of).is_some_and(|e| self.expressions[e].uses.contains(&input));
+        let all = self.inputs.iter().enumerate().flat_map(|(i, input)| input.siblings().map(move |s| (i, s)));
+        all.filter(|(i, (of, _))| uses(*i, of)).map(|(_, (_, name))| name).collect()
     }
 
     /// Replaces recipes by the expressions of their tensors.
@@ -308,7 +315,12 @@ impl Work {
     }
 
     /// Keeps the names that all inputs of their expressions have, and handles the others as `--missing` says.
-    fn complete(&mut self, common: &Common, chosen: Vec<(String, usize)>) -> Result<Vec<(String, usize)>, Failure> {
+    fn complete(
+        &mut self,
+        common: &Common,
+        recipes: &Recipes,
+        chosen: Vec<(String, usize)>,
+    ) -> Result<Vec<(String, usize)>, Failure> {
         let lacks = missing::lacks(&self.inputs, &self.expressions, &chosen);
         let has = |n: &str, e: &Expression| e.uses.iter().all(|i| self.inputs[*i].has(n));
         let has_all = |(n, e): &(String, usize)| has(n, &self.expressions[*e]);
@@ -343,8 +355,8 @@ impl Work {
                 names.push((name, e));
                 continue;
             }
-            let source = missing::source(&self.inputs, from, &name)?;
-            missing::scaled(&self.inputs, &self.expressions[e].uses, source, &name)?;
+            let of_model = |input: &str| recipes.is_of_model(input);
+            let source = missing::source(&self.inputs, &self.expressions[e].uses, of_model, from, &name)?;
             let copy = *copies.entry(source).or_insert_with(|| {
                 self.expressions.push(Expression::input(&self.inputs[source].name, source));
                 self.expressions.len() - 1

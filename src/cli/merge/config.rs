@@ -168,7 +168,7 @@ impl Config {
         }
         let own = |name: &str| recipe.parameters.iter().find(|p| p.name == name);
         for Model { path, line, parameters } in models {
-            let name = self.free_name(&path);
+            let name = self.free_name(&path, &recipe);
             self.inputs.push((name.clone(), PathBuf::from(&path), line));
             for (parameter, at, setting) in parameters {
                 match own(&parameter) {
@@ -211,11 +211,16 @@ impl Config {
         Err((line, format!("`{}` has no parameter `{}`", self.method, report::escaped(parameter))))
     }
 
-    /// A name for a model, by the last part of its path.
-    fn free_name(&self, path: &str) -> String {
-        let stem = Path::new(path).file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    /// A name for a model, by the last part of its path, that none of the recipe's other inputs has.
+    fn free_name(&self, path: &str, recipe: &Recipe) -> String {
+        let name = Path::new(path).file_name().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        // Of a folder, what follows a dot is no extension: Qwen2.5-7B.
+        let stem =
+            [".index.json", ".safetensors", ".npz"].iter().fold(&name[..], |n, end| n.strip_suffix(end).unwrap_or(n));
         let stem: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
-        let taken = |name: &str| name.is_empty() || name == "base" || self.inputs.iter().any(|(n, ..)| n == name);
+        let taken = |name: &str| {
+            name.is_empty() || name == "base" || recipe.names(name) || self.inputs.iter().any(|(n, ..)| n == name)
+        };
         let numbered = (2..).map(|n| format!("{stem}_{n}"));
         std::iter::once(stem.clone()).chain(numbered).find(|n| !taken(n)).unwrap_or(stem)
     }

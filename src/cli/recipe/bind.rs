@@ -78,12 +78,18 @@ impl Recipe {
         Ok(Recipe { file: Some(path), ..recipe })
     }
 
-    /// Whether an input has this name in the recipe.
-    fn names(&self, input: &str) -> bool {
+    /// Whether the recipe has an input of this name that is no model.
+    pub(in crate::cli) fn names(&self, input: &str) -> bool {
         self.roles.iter().any(|r| match input.split_once('.') {
             Some((role, _)) if r.each => r.name == role,
             _ => r.name == input,
         })
+    }
+
+    /// What an input of one model, such as its mask, is to the recipe.
+    fn of_model(&self, input: &str) -> Option<&Role> {
+        let (role, _) = input.split_once('.')?;
+        self.roles.iter().find(|r| r.each && r.name == role)
     }
 
     /// The inputs that are models.
@@ -170,6 +176,11 @@ impl Recipes {
     /// Whether there are none.
     pub(in crate::cli) fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// Whether an input belongs to one model, such as its mask.
+    pub(in crate::cli) fn is_of_model(&self, input: &str) -> bool {
+        self.all.iter().any(|r| r.of_model(input).is_some())
     }
 
     /// The files that recipes and their parameters are from.
@@ -290,13 +301,12 @@ impl Recipes {
             used.into_iter().filter_map(|e| expressions.get(e)).flat_map(|e| e.uses.iter().copied()).collect();
         let mut notes = Vec::new();
         for (_, input) in inputs.iter().enumerate().filter(|(i, _)| !used.contains(i)) {
-            let Some((role, _)) = input.name.split_once('.') else { continue };
-            let mut all = self.all.iter().flat_map(|r| r.roles.iter().map(move |own| (r, own)));
-            let Some((recipe, own)) = all.find(|(_, own)| own.each && own.name == role) else { continue };
+            let found = self.all.iter().find_map(|r| Some((r, r.of_model(&input.name)?)));
+            let Some((recipe, own)) = found else { continue };
             let (name, recipe) = (report::escaped(&input.name), report::escaped(&recipe.name));
             let what = match own.doc.as_str() {
                 "" => String::new(),
-                doc => format!("; it says of `{role}`: {}", report::escape_controls(doc)),
+                doc => format!("; it says of `{}`: {}", own.name, report::escape_controls(doc)),
             };
             notes.push(format!("warning: the recipe `{recipe}` uses `{name}` for no tensor{what}"));
         }

@@ -334,6 +334,9 @@ impl<'a> Expansion<'a> {
         if word == "models" {
             return Ok(self.models.len().to_string());
         }
+        if let ("position", Some(i)) = (word, i) {
+            return Ok(i.to_string());
+        }
         Ok(self.dtypes.named(word).map_or(word.to_string(), |d| d.name().to_string()))
     }
 
