@@ -49,7 +49,7 @@ mod ssa;
 mod syntax;
 mod tensor;
 
-pub use analysis::compare::{Difference, Outcome, compare, compare_all};
+pub use analysis::compare::{Difference, Outcome, compare, compare_all, compare_settings};
 pub use analysis::infer::infer;
 pub use analysis::precision::{RoundingNote, ScalarNote, WrapNote};
 pub use backend::dump::CodeStage;

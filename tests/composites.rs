@@ -428,6 +428,12 @@ fn refusals_name_the_composite() {
     refused(Rules::Paddle, "cosine_similarity(i, i)", PromotionRefused, "`cosine_similarity`");
     refused(Rules::Torch, "softmax(x, p=2)", Name, "`softmax` takes no `p`");
     refused(Rules::Torch, "softmax(x, x)", Syntax, "`softmax` takes 1 operand");
+    refused(
+        Rules::Torch,
+        "full_like(x, value=9007199254740993)",
+        Syntax,
+        "`value` is a number of f64, which has no 9007",
+    );
     refused(Rules::Torch, "isclose(x)", Syntax, "`isclose` takes 2 operands");
     refused(Rules::Torch, "softmax(2)", Syntax, "`softmax` takes a value here, not a constant");
     refused(Rules::Torch, "max(x, 0)", Syntax, "`max` of a value and a constant");
@@ -439,6 +445,8 @@ fn refusals_name_the_composite() {
         |n| feeds! { "x" => Tensor::ones(DType::F32, [2, 3]).unwrap(), "w" => Tensor::ones(DType::F32, [n]).unwrap() };
     assert!(Executor::new().run(&p, feeds(3), [&y]).is_ok());
     assert!(Executor::new().run(&p, feeds(2), [&y]).is_err());
+    // A weight is not broadcast.
+    assert!(Executor::new().run(&p, feeds(1), [&y]).is_err());
     // Handles of two programs, and of two eager modes.
     let other = Program::new(Rules::Torch).data("x", DType::F32, [2]);
     let mixed = p.data("v", DType::F32, [2]).dot(&other);
@@ -524,5 +532,17 @@ fn texts_have_every_parameter() {
         let text = format!("castwise 1\nprogram(rules = torch) (%x: f32[2, 3]) {{\n  {wrong}\n  fetch %0\n}}\n");
         let e = text.parse::<Program>().and_then(|p| p.check()).unwrap_err().to_string();
         assert!(e.contains(says), "{wrong}: {e}");
+    }
+}
+
+#[test]
+fn a_negative_zero_is_filled_in() {
+    let x = Tensor::from([1.0f32, 2.0]);
+    let p = Program::new(Rules::Torch);
+    let y = p.data("x", DType::F32, [2]).full_like(-0.0, None);
+    let eager = Eager::new(Rules::Torch).tensor(&x).full_like(-0.0, None).result().unwrap();
+    let ran = Executor::new().run(&p, feeds! { "x" => &x }, [&y]).unwrap().remove(0);
+    for made in [eager, ran] {
+        assert!(made.to_vec::<f32>().unwrap().iter().all(|v| v.to_bits() == (-0.0f32).to_bits()));
     }
 }

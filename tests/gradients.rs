@@ -11,7 +11,7 @@ fn numbers(shape: &[usize], from: f64, to: f64, seed: usize) -> Tensor {
     Tensor::from_slice(&(0..n).map(|i| from + (to - from) * part(i)).collect::<Vec<_>>(), shape).unwrap()
 }
 
-fn run(p: &Program, feeds: &[(&str, Tensor)], of: &[&Var]) -> Vec<Tensor> {
+pub(crate) fn run(p: &Program, feeds: &[(&str, Tensor)], of: &[&Var]) -> Vec<Tensor> {
     Executor::new().run(p, Feeds::from(feeds.to_vec()), of.iter().copied()).unwrap()
 }
 
@@ -513,5 +513,18 @@ fn a_largest_norm_that_is_nan_has_no_gradient() {
         let g = p.gradients(&[&x.over([0]).p(order).norm()], &[&x], &[]).unwrap();
         let feeds = [("x", Tensor::from([0.0f32, 1.0, f32::NAN]))];
         assert_eq!(run(&p, &feeds, &[&g[0]])[0].to_vec::<f32>().unwrap(), [0.0; 3], "{order}");
+    }
+}
+
+/// Without dims an element is the only one of its line.
+#[test]
+fn orders_over_no_dims_pass_gradients_on() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F64, [3]);
+    let all = [x.over([]).k(1).kthvalue(), x.over([]).q(0.3).quantile(), x.over([]).median()];
+    for y in all {
+        let g = p.gradients(&[&y.sum()], &[&x], &[]).unwrap();
+        let got = run(&p, &[("x", Tensor::from([3.0f64, 1.0, 2.0]))], &[&g[0]]);
+        assert_eq!(got[0].to_vec::<f64>().unwrap(), [1.0; 3], "{p}");
     }
 }

@@ -282,6 +282,7 @@ fn sums_and_defaults_follow_x64() -> Result<(), Error> {
     // What has 64 bits keeps them.
     assert_eq!((of(false, Op::Sum, I64), of(false, Op::Sqrt, I64), of(true, Op::Sqrt, I32)), (I64, F64, F32));
     assert_eq!((of(false, Op::Angle, I8), of(true, Op::Angle, I8)), (F32, F64));
+    assert_eq!([of(false, Op::Cumsum, Bool), of(true, Op::Cumsum, Bool), of(true, Op::Cumprod, Bool)], [I32, I64, I64]);
     Ok(())
 }
 

@@ -204,6 +204,24 @@ fn a_time_limit_stops_every_run() {
     assert_eq!(exe.run(&p, feeds! { "x" => small }, [&y]).unwrap()[0].item::<f64>().unwrap(), 6.0);
 }
 
+/// What depends on constants alone is computed before a run, but not if it is large.
+#[test]
+fn large_constants_are_computed_under_the_limits_of_a_run() {
+    let program = |expression: &str| -> Program {
+        let (first, rest) =
+            ("castwise 1\nprogram(rules = torch) (%x: f32[1]) {\n  %c = constant f32[1] [1.5] to ", "  fetch %y\n}\n");
+        format!("{first}{expression}{rest}").parse().unwrap()
+    };
+    let exe = Executor::builder().time_limit(Duration::from_millis(20)).build();
+    for steps in
+        ["  %e = exp %c\n  %s = sum %e\n  %y = mul %x, %s\n", "  %d = add %c, ~1\n  %p = mul %x, %d\n  %y = sum %p\n"]
+    {
+        let p = program(&format!("[1000000000000]\n{steps}"));
+        let stopped = exe.run(&p, feeds! { "x" => Tensor::from([1f32]) }, [&p.fetches()[0].var]);
+        assert!(matches!(stopped, Err(Error::TimeLimit { .. })), "{stopped:?}\n{p}");
+    }
+}
+
 /// Runs in the child: exhausts its memory in each possible way.
 #[cfg(target_os = "linux")]
 #[test]

@@ -57,6 +57,7 @@ mod forms;
 mod generators;
 mod gradient_programs;
 mod gradients;
+mod gradients_by_rules;
 mod jax;
 mod layouts;
 mod lines;

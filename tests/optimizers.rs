@@ -1,7 +1,7 @@
 //! Optimizers: five steps each beside those that PyTorch recorded, results in place, and helpers.
 
 use castwise::prelude::*;
-use castwise::{Optimizer, Step, all_finite};
+use castwise::{Optimizer, Step, all_finite, clip_by_norm};
 use serde_json::Value;
 
 fn tensor(v: &Value) -> Tensor {
@@ -18,6 +18,24 @@ fn tensor(v: &Value) -> Tensor {
 fn numbers(t: &Tensor) -> Vec<f64> {
     let cx = Eager::new(Rules::Torch);
     cx.tensor(t).cast(DType::F64).result().unwrap().to_vec::<f64>().unwrap()
+}
+
+/// The square of 300 is beyond f16.
+#[test]
+fn norms_of_half_gradients_are_f32() {
+    for rules in Rules::ALL {
+        for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+            let g = Eager::new(*rules).tensor(&Tensor::from([300.0f64, -400.0])).cast(dtype);
+            let (clipped, norm) = clip_by_norm(&[g.clone(), g], 1.0).unwrap();
+            let (clipped, norm) = (clipped[1].result().unwrap(), norm.result().unwrap());
+            assert_eq!((clipped.dtype(), norm.dtype()), (dtype, dtype.op_math()), "{rules}");
+            let near =
+                |got: f64, want: f64| assert!((got / want - 1.0).abs() < 0.01, "{rules} {dtype}: {got}, not {want}");
+            let of_both = 500.0 * 2f64.sqrt();
+            near(numbers(&norm)[0], of_both);
+            numbers(&clipped).iter().zip([300.0, -400.0]).for_each(|(got, x)| near(*got, x / of_both));
+        }
+    }
 }
 
 /// The recorded step.

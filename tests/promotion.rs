@@ -437,6 +437,16 @@ fn paddle_refusals_say_what_to_write() {
         assert_eq!(d.kind, DiagnosticKind::ArgNotTensor);
         assert!(d.help.unwrap_or_default().contains("0-d"), "{}", d.message);
     }
+    // Also where the common dtype is not asked for.
+    for (op, operands) in [
+        (Op::Median, vec![DType::U16]),
+        (Op::Ldexp, vec![DType::U32, DType::F32]),
+        (Op::Assign, vec![DType::F32, DType::U16]),
+    ] {
+        let operands: Vec<OperandType> = operands.into_iter().map(OperandType::dim).collect();
+        let d = signature(&settings, op, &operands, &Attrs::default()).unwrap_err();
+        assert!(d.message.contains("Paddle has no u"), "{op}: {}", d.message);
+    }
 }
 
 /// The order of the operands affects neither the result dtype, nor the compute dtype, nor whether there is an error.

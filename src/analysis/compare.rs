@@ -11,7 +11,7 @@ use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, SourceLocation};
 use crate::graph::program::{Kind, Program};
 use crate::ops::Op;
-use crate::promotion::Rules;
+use crate::promotion::{Rules, Settings};
 
 /// What an application gives under a rule set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +22,10 @@ pub enum Outcome {
     Refused(Diagnostic),
 }
 
-/// An application that rule sets type differently. `Display` is one line.
+/// An application that rule sets, each named by an `R`, type differently. `Display` is one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Difference {
+pub struct Difference<R = Rules> {
     /// The op.
     pub op: Op,
     /// The position of the node: [`Program::var`] gives its handle.
@@ -33,10 +33,10 @@ pub struct Difference {
     /// Where the user wrote it.
     pub location: SourceLocation,
     /// What each rule set gives that has an answer, in the order of the question. At least one is a dtype.
-    pub outcomes: Vec<(Rules, Outcome)>,
+    pub outcomes: Vec<(R, Outcome)>,
 }
 
-impl fmt::Display for Difference {
+impl<R: fmt::Display> fmt::Display for Difference<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`", self.op)?;
         if self.location != SourceLocation::None {
@@ -88,20 +88,36 @@ pub fn compare(program: &Program, a: Rules, b: Rules) -> Vec<Difference> {
 /// }
 /// ```
 pub fn compare_all(program: &Program, rules: &[Rules]) -> Vec<Difference> {
-    let under = |rules: &Rules| outcomes(program, program.settings().with_rules(*rules)).into_iter();
-    let mut answers: Vec<_> = rules.iter().map(under).collect();
+    let all: Vec<_> = rules.iter().map(|r| (*r, program.settings().with_rules(*r))).collect();
+    compare_settings(program, &all)
+}
+
+/// As [`compare_all`], for settings, each with what names it in the outcomes: two of them may be of one rule set.
+///
+/// ```
+/// use castwise::prelude::*;
+/// use castwise::compare_settings;
+/// let p = Program::new(Rules::Jax);
+/// let _ = p.data("n", DType::I32, [3]) * 0.5;
+/// let of = |name: &'static str| name.parse::<Settings>().map(|settings| (name, settings));
+/// let found = compare_settings(&p, &[of("jax")?, of("jax,x64")?]);
+/// assert_eq!(found[0].to_string().split(": ").last(), Some("jax gives f32; jax,x64 gives f64"));
+/// # Ok::<(), String>(())
+/// ```
+pub fn compare_settings<R: Clone>(program: &Program, settings: &[(R, Settings)]) -> Vec<Difference<R>> {
+    let mut answers: Vec<_> = settings.iter().map(|(_, s)| outcomes(program, *s).into_iter()).collect();
     let state = program.shared.read();
     let mut found = Vec::new();
     for (node, weight) in state.nodes.node_weights().enumerate() {
         // What uses a refused value has no outcome.
-        let of_node: Vec<(Rules, Outcome)> = answers
+        let of_node: Vec<(R, Outcome)> = answers
             .iter_mut()
-            .zip(rules)
-            .filter_map(|(all, rules)| Some((*rules, all.next()??)))
-            .map(|(rules, o)| (rules, o.map_or_else(|d| Outcome::Refused(*d), Outcome::DType)))
+            .zip(settings)
+            .filter_map(|(all, (name, _))| Some((name.clone(), all.next()??)))
+            .map(|(name, o)| (name, o.map_or_else(|d| Outcome::Refused(*d), Outcome::DType)))
             .collect();
         let Kind::Apply { op, .. } = &weight.kind else { continue };
-        let dtype = |(_, o): &(Rules, Outcome)| if let Outcome::DType(d) = o { Some(*d) } else { None };
+        let dtype = |(_, o): &(R, Outcome)| if let Outcome::DType(d) = o { Some(*d) } else { None };
         let first = of_node.first().and_then(dtype);
         if of_node.iter().any(|o| dtype(o) != first) {
             found.push(Difference { op: *op, node, location: weight.location.clone(), outcomes: of_node });

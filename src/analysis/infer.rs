@@ -20,7 +20,7 @@ use crate::base::scalar::Scalar;
 use crate::base::shape::{Dim, Dims, Mismatch, SymDim, at_axis, broadcast, check_within, dims_text};
 use crate::base::trace::{record, span};
 use crate::graph::program::{Input, Kind, Program, State};
-use crate::graph::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
+use crate::graph::typed::{Arg, Args, Asked, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::graph::var::Var;
 use crate::kernels::cast::{convert_by, path_within};
 use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
@@ -453,7 +453,7 @@ impl Inference {
                     dims,
                     op: op.name(),
                     axis: shape.len() - 1 - i,
-                    into: false,
+                    asked: Asked::Broadcast,
                     location: location.clone(),
                 });
             }

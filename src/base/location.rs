@@ -134,11 +134,15 @@ pub fn with_location<T>(location: impl Into<SourceLocation>, run: impl FnOnce() 
     run()
 }
 
+/// The location that is given.
+pub(crate) fn given() -> Option<SourceLocation> {
+    GIVEN.try_with(|given| given.borrow().clone()).ok().flatten()
+}
+
 /// The location that is given, or the caller's line.
 #[track_caller]
 pub(crate) fn here() -> SourceLocation {
-    let given = GIVEN.try_with(|given| given.borrow().clone()).ok().flatten();
-    given.unwrap_or(SourceLocation::Rust(Location::caller()))
+    given().unwrap_or(SourceLocation::Rust(Location::caller()))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::graph::typed::{Arg, NodeId, TypedKind};
 use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::ops::derivative::{Application, Build, Item, Rule};
 use crate::ops::{Attrs, Choice, Op, Output};
+use crate::promotion::Rules;
 
 use super::term::{Term, negated};
 use super::values::{Values, extents};
@@ -240,13 +241,19 @@ impl Build for Local<'_> {
             // An op of positions may take no choice where the op takes one.
             (attrs.number, attrs.choice) = (number, choice.filter(|_| op.def().choice.is_some()));
         }
-        self.item(Graph::apply(op, &[x.into()], attrs, self.at.clone()), DType::I64)
+        let found = Graph::apply(op, &[x.into()], attrs, self.at.clone());
+        // JAX's positions are i32 without x64.
+        let is_jax = self.values.typed.settings().rules == Rules::Jax;
+        self.item(if is_jax { self.cast(&found, DType::I64) } else { found }, DType::I64)
     }
 
     fn index(&self) -> Item {
         let Some(along) = self.along() else { return self.misplaced() };
         if let Some(refused) = self.one_or_all(&along) {
             return refused;
+        }
+        if along.axes.is_empty() {
+            return Item::Number(Scalar::Int(0));
         }
         let whole = along.axes.len() == self.values.typed.shape_of(along.from).len();
         let dim = along.axes.first().copied().filter(|_| !whole);
@@ -267,7 +274,8 @@ impl Build for Local<'_> {
         let sorted = |x: &Var, dim: i64| Graph::apply(Op::Argsort, &[x.into()], Attrs::dims([dim]), self.at.clone());
         let order = |x: &Var, dim: i64| sorted(&sorted(x, dim), dim);
         let ranks = match along.axes[..] {
-            [] => order(&x, -1),
+            // Each element is alone.
+            [] => return Item::Number(Scalar::Float(0.0)),
             [dim] => order(&x, dim),
             // All elements in one line.
             _ if dims.iter().filter(|d| matches!(d, SymDim::Sym(_))).count() < 2 => {

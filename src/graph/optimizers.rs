@@ -277,7 +277,7 @@ impl Step {
 }
 
 /// Gradients with their global norm limited: each times `most` over the norm of all, if that is larger; and that norm. Norms are computed in f32, of
-/// f64 in f64. Without gradients there is nothing.
+/// f64 in f64, and under strict promotion in the gradients' dtype. Without gradients there is nothing.
 ///
 /// ```
 /// use castwise::{clip_by_norm, prelude::*};
@@ -290,7 +290,9 @@ impl Step {
 /// ```
 #[track_caller]
 pub fn clip_by_norm<M: Mode>(gradients: &[Var<M>], most: f64) -> Option<(Vec<Var<M>>, Var<M>)> {
-    let squares = gradients.iter().map(|g| g.norm().square());
+    // Strict promotion refuses to widen.
+    let wide = |g: &Var<M>| if M::settings(&g.0).strict { g.clone() } else { g * g.full_like(1.0, DType::F32) };
+    let squares = gradients.iter().map(|g| wide(g).norm().square());
     let norm = squares.reduce(|a, b| a + b)?.sqrt();
     // PyTorch's `clip_grad_norm_` adds 1e-6.
     let scale = (norm.add(1e-6).reciprocal() * most).clamp_max(1.0);

@@ -197,6 +197,16 @@ impl Shared {
         Var(NodeRef { program: self.clone(), node })
     }
 
+    /// A placeholder or constant. No other thread sees it before it is known whether it is weak.
+    fn push_leaf(self: &Arc<Self>, kind: Kind, location: SourceLocation, weak: bool) -> Var {
+        let node = self.change(|state| {
+            let node = self.add(state, kind, location, &[]);
+            state.weak.extend(weak.then_some(node));
+            node
+        });
+        Var(NodeRef { program: self.clone(), node })
+    }
+
     fn add(&self, state: &mut State, kind: Kind, location: SourceLocation, inputs: &[(NodeIndex, u8)]) -> NodeIndex {
         let kind = match foreign_dtype(self.settings.rules, &kind) {
             Some(d) => Kind::Poison(Box::new(d.at(&location))),
@@ -360,11 +370,22 @@ impl Program {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn with_rules(&self, rules: Rules) -> Program {
-        let settings = self.settings().with_rules(rules);
+        self.under(self.settings().with_rules(rules))
+    }
+
+    /// As [`with_rules`](Program::with_rules), for settings as a whole; the same ones make a copy.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let wide = Program::new(Rules::Torch).under("jax,x64".parse()?);
+    /// assert_eq!(wide.settings().named(), "jax,x64");
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn under(&self, settings: Settings) -> Program {
         let program = Program::begun(settings, self.shared.limits, self.shared.location.clone());
         let State { mut nodes, feeds, fetches, weak, backward } = Arc::unwrap_or_clone(self.shared.read());
         for node in nodes.node_weights_mut() {
-            if let Some(d) = foreign_dtype(rules, &node.kind) {
+            if let Some(d) = foreign_dtype(settings.rules, &node.kind) {
                 node.kind = Kind::Poison(Box::new(d.at(&node.location)));
             }
         }
@@ -400,6 +421,10 @@ impl Program {
     }
 
     pub(crate) fn data_at(&self, name: &str, dtype: DType, dims: Dims, location: SourceLocation) -> Var {
+        self.placeholder(name, dtype, dims, location, false)
+    }
+
+    fn placeholder(&self, name: &str, dtype: DType, dims: Dims, location: SourceLocation, weak: bool) -> Var {
         match impossible(name, &dims, &self.shared.limits) {
             Some(message) => {
                 let v = self.poison(DiagnosticKind::BadParameter, message, location);
@@ -407,7 +432,7 @@ impl Program {
                 self.shared.change(|state| _ = state.feeds.entry(name.into()).or_insert(v.0.node));
                 v
             }
-            None => self.shared.push(Kind::Data { name: name.into(), dtype, dims }, location, &[]),
+            None => self.shared.push_leaf(Kind::Data { name: name.into(), dtype, dims }, location, weak),
         }
     }
 
@@ -425,16 +450,16 @@ impl Program {
     /// ```
     #[track_caller]
     pub fn weak_data(&self, name: &str, dtype: DType, dims: impl Into<Dims>) -> Var {
-        self.weaken(self.data_at(name, dtype, dims.into(), here()))
+        self.placeholder(name, dtype, dims.into(), here(), true)
     }
 
     /// A weak tensor that is part of the program: see [`weak_data`](Program::weak_data).
     #[track_caller]
     pub fn weak_constant(&self, tensor: Tensor) -> Var {
-        self.weaken(self.constant(tensor))
+        self.tensor(tensor, here(), true)
     }
 
-    /// Says that a placeholder or constant of this program promotes as a scalar does.
+    /// Says that a placeholder or constant of this program, which no other thread has, promotes as a scalar does.
     pub(crate) fn weaken(&self, v: Var) -> Var {
         self.weaken_node(v.0.node);
         v
@@ -509,9 +534,13 @@ impl Program {
     /// A tensor that is part of the program.
     #[track_caller]
     pub fn constant(&self, tensor: Tensor) -> Var {
+        self.tensor(tensor, here(), false)
+    }
+
+    fn tensor(&self, tensor: Tensor, location: SourceLocation, weak: bool) -> Var {
         match check_within(tensor.shape(), &self.shared.limits) {
-            Ok(_) => self.shared.push(Kind::Constant(tensor), here(), &[]),
-            Err(e) => self.poison(DiagnosticKind::BadParameter, format!("a constant is too large: {e}"), here()),
+            Ok(_) => self.shared.push_leaf(Kind::Constant(tensor), location, weak),
+            Err(e) => self.poison(DiagnosticKind::BadParameter, format!("a constant is too large: {e}"), location),
         }
     }
 

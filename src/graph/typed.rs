@@ -228,14 +228,24 @@ pub(crate) enum DynDim {
     Quotient { of: SymDim, by: SymDim },
 }
 
-/// Two dims that must broadcast once they are known, and the name of the op or view that wants it.
+/// What is asked of two dims that may be unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// That they are equal or one of them is 1.
+    Broadcast,
+    /// That the first one is 1 or the second.
+    Into,
+    /// That they are equal.
+    Equal,
+}
+
+/// Two dims of which something is asked once they are known, and the name of the op or view that asks.
 #[derive(Clone, Debug)]
 pub(crate) struct DimCheck {
     pub(crate) dims: (SymDim, SymDim),
     pub(crate) op: &'static str,
     pub(crate) axis: usize,
-    /// Whether the first one must be 1 or the second.
-    pub(crate) into: bool,
+    pub(crate) asked: Asked,
     pub(crate) location: SourceLocation,
 }
 

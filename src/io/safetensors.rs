@@ -21,7 +21,7 @@ use super::{Origin, format_error, io_error, open, read_bytes, read_exact, read_t
 use crate::base::dtype::DType;
 use crate::base::error::{Result, shown};
 use crate::base::limits::{Limit, Limits};
-use crate::base::shape::{check_within, dims_text};
+use crate::base::shape::{check_within, dims_text, numel};
 use crate::tensor::Tensor;
 
 mod writer;
@@ -206,7 +206,7 @@ impl Contents {
     pub(super) fn load_part(&self, file: &mut File, name: &str, first: usize, into: &mut Tensor) -> Result<()> {
         let (info, dtype) = self.find(name)?;
         let (what, data_at) = (format!("`{}`", shown(name)), self.data_at + info.data_offsets.0 as u64);
-        let elements = info.shape.iter().product();
+        let elements = numel(&info.shape)?;
         Place { path: &self.path, what: &what, data_at, dtype, elements, big_endian: false }.read(file, first, into)
     }
 

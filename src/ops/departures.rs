@@ -45,7 +45,7 @@ macro_rules! with_departures {
 
             /// `sgn`, but NaN for NaN: NumPy's `sign` of floats and complex numbers.
             SignOrNan { method: sign_or_nan, operands: (x), output: Same, name: "sign_or_nan",
-                gradients: STEPS,
+                gradients: by([wide(rules::unit)]),
                 exactness: ExactReal,
                 accepts: FLOATS_C }
             { float: |a| Real::select(Real::is_nan(a), a, Real::sign(a)); complex: kernel |a| CplxFn::sgn(a); }

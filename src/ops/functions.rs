@@ -143,7 +143,7 @@ macro_rules! with_functions {
 
             /// The imaginary part of a complex number. NumPy gives 0 for real numbers.
             ImagPart { method: imag, operands: (x), output: Real, name: "imag",
-                gradients: by([once(|d| d.pair(d.number(0.0), d.g()))]),
+                gradients: by([once(rules::imag)]),
                 exactness: Exact,
                 integers: IntRange::Zero, numpy: NUMPY.accepts(ANY),
                 accepts: COMPLEX, jax: JAX.accepts(NO_C32) }
@@ -228,7 +228,7 @@ macro_rules! with_functions {
 
             /// x * log(y); 0 where x is 0 and y is not NaN.
             Xlogy { method: xlogy, operands: (x, y), output: Same, name: "xlogy",
-                gradients: by([wide(|d| d.x(0).eq(0.0).and(d.x(1).le(0.0)).then(0.0, d.g().xlogy(d.x(1)))), wide(|d| d.g() * d.x(0) / d.x(1))]),
+                gradients: by([wide(rules::xlogy), wide(|d| d.g() * d.x(0).conj() / d.x(1).conj())]),
                 promotion: IntToFloat, accepts: REALS,
                 jax: JAX.accepts(NO_C32) }
             { float: kernel |a, b| RealFn::xlogy(a, b); complex: kernel |a, b| CplxFn::xlogy(a, b); }
@@ -244,7 +244,7 @@ macro_rules! with_functions {
 
             /// log2(2^x + 2^y) without overflow.
             Logaddexp2 { method: logaddexp2, operands: (x, y), output: Same, name: "logaddexp2",
-                gradients: by([wide(|d| d.g() / ((d.x(1) - d.x(0)).exp2() + 1.0)), wide(|d| d.g() / ((d.x(0) - d.x(1)).exp2() + 1.0))]),
+                gradients: by([wide(|d| d.g() / ((d.x(1) - d.x(0)).exp2() + 1.0).conj()), wide(|d| d.g() / ((d.x(0) - d.x(1)).exp2() + 1.0).conj())]),
                 accepts: FLOATS,
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
                 paddle: PADDLE.no_scalar(), jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }

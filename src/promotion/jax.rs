@@ -114,8 +114,9 @@ impl RuleSet for Jax {
         default_dtype(settings, category)
     }
 
-    fn int_for_bool(&self, _call: &Call<'_>) -> DType {
-        DType::I32
+    /// Sums and products of lines are in the default dtype.
+    fn int_for_bool(&self, call: &Call<'_>) -> DType {
+        if call.op.is_line() { default_dtype(call.settings, Category::Int) } else { DType::I32 }
     }
 
     /// An integer keeps its sign, and has at least the default width.

@@ -345,16 +345,14 @@ fn check_condition(rules: &dyn RuleSet, condition: &OperandType) -> Result<(), D
 
 /// The common dtype of the operands. For some promotions it does not depend on whether the rule set mixes the dtypes.
 fn common_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnostic> {
+    call.promoted.iter().filter_map(rule_set::dtype_of).try_for_each(|d| refuse_lacking(rules, call.op, d))?;
     match call.promotion {
         Promotion::First => first_dtype(rules, call),
         Promotion::SingleOrDouble if call.promoted.iter().all(rule_set::is_real) => {
             let double = call.promoted.iter().any(|o| rule_set::dtype_of(o) == Some(DType::F64));
             Ok(if double { DType::F64 } else { DType::F32 })
         }
-        _ => {
-            call.promoted.iter().filter_map(rule_set::dtype_of).try_for_each(|d| refuse_lacking(rules, call.op, d))?;
-            rules.common(call)
-        }
+        _ => rules.common(call),
     }
 }
 

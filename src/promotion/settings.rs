@@ -295,6 +295,19 @@ impl Settings {
         Settings { rules, ..self }
     }
 
+    /// These settings with the rules of others, and their `x64` and `strict`.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let wide = Settings::new(Rules::Torch).with_default_dtype(DType::F64);
+    /// let jax: Settings = "jax,x64".parse()?;
+    /// assert_eq!(wide.with_rules_of(jax), wide.with_rules(Rules::Jax).with_x64(true));
+    /// # Ok::<(), String>(())
+    /// ```
+    pub const fn with_rules_of(self, others: Settings) -> Settings {
+        Settings { rules: others.rules, x64: others.x64, strict: others.strict, ..self }
+    }
+
     /// The rule set with those of its settings that are on, as [`Settings`] are parsed: `jax,x64`.
     pub fn named(&self) -> String {
         let on = self.flags().map(|flag| format!(",{flag}"));

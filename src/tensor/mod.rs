@@ -282,8 +282,8 @@ impl Tensor {
 
     /// The address of the tensor's first element, for code that keeps the tensor as the owner of an array in another
     /// language, and may write there: 64-byte aligned for a result. `None` where
-    /// [`as_mut_slice`](Tensor::as_mut_slice) has none. The address stays valid until the tensor is dropped, wherever it is
-    /// moved to. While something writes to it, the tensor must not be used otherwise; and what is written to a bool tensor
+    /// [`as_mut_slice`](Tensor::as_mut_slice) has none. The address stays valid until the tensor is dropped or is the target of
+    /// a run, which can give it other memory, wherever it is moved to. While something writes to it, the tensor must not be used otherwise; and what is written to a bool tensor
     /// must be 0 or 1 before it is.
     ///
     /// ```

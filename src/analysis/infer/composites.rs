@@ -12,7 +12,7 @@ use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, SourceLocation};
 use crate::base::scalar::Scalar;
 use crate::base::shape::{SymDim, axes, dims_text};
-use crate::graph::typed::{DimCheck, NodeId};
+use crate::graph::typed::{Asked, DimCheck, NodeId};
 use crate::ops::{Attrs, LossShapes, Op};
 use crate::promotion::operand::OperandType;
 use crate::promotion::{Composites, signature};
@@ -294,9 +294,9 @@ impl Writer<'_> {
             return Err(self.refuse(DiagnosticKind::Broadcast, &message));
         }
         for (axis, pair) in given.iter().cloned().zip(wanted.iter().cloned()).enumerate() {
-            if pair.0 != pair.1 && self.inference.checked.insert(pair.clone()) {
+            if pair.0 != pair.1 {
                 let (op, location) = (self.of.name(), self.location.clone());
-                self.inference.checks.push(DimCheck { dims: pair, op, axis, into: false, location });
+                self.inference.checks.push(DimCheck { dims: pair, op, axis, asked: Asked::Equal, location });
             }
         }
         self.cast(w, wide).map(In::Node)

@@ -7,7 +7,7 @@ use super::Inference;
 use crate::base::error::{Diagnostic, SourceLocation};
 use crate::base::shape::SymDim;
 use crate::base::view::{Slice, Unknown, View};
-use crate::graph::typed::{DimCheck, DynDim, NodeId, TypedKind};
+use crate::graph::typed::{Asked, DimCheck, DynDim, NodeId, TypedKind};
 
 impl Inference {
     pub(super) fn view(&mut self, view: &View, from: NodeId, location: &SourceLocation) -> Result<NodeId, Diagnostic> {
@@ -45,7 +45,7 @@ impl Unknown for Symbols<'_> {
                 dims,
                 op: self.op,
                 axis,
-                into: false,
+                asked: Asked::Broadcast,
                 location: self.location.clone(),
             });
         }

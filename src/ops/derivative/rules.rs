@@ -94,6 +94,19 @@ pub(crate) fn unit(d: Application<'_>) -> Value<'_> {
     z.eq(0.0).then(0.0, (g - y * y * g.conj()) / (z.abs() * 2.0).convert())
 }
 
+pub(crate) fn imag(d: Application<'_>) -> Value<'_> {
+    if d.is_complex() { d.pair(d.number(0.0), d.g()) } else { d.nothing() }
+}
+
+/// Of x in x log(y): 0 for zeros, also where log(y) is not finite.
+pub(crate) fn xlogy(d: Application<'_>) -> Value<'_> {
+    let (x, y) = (d.x(0), d.x(1));
+    if d.is_complex() {
+        return d.g() * y.log().conj();
+    }
+    x.eq(0.0).and(y.le(0.0)).then(0.0, d.g().xlogy(y))
+}
+
 pub(crate) fn angle(d: Application<'_>) -> Value<'_> {
     if !d.is_complex() {
         return d.nothing();

@@ -42,10 +42,21 @@ pub(super) fn live(
     live
 }
 
+/// The elements that nodes have together, at most, to be computed when a plan is made: nothing stops that, and no limit of a run's memory or
+/// time counts it.
+const FOLDED: usize = 1 << 22;
+
+/// The elements of a node of fixed dims.
+fn elements(typed: &TypedProgram, node: NodeId) -> usize {
+    let dims = typed.shape_of(node).iter().map(|d| if let SymDim::Fixed(n) = d { *n } else { usize::MAX });
+    dims.fold(1, usize::saturating_mul)
+}
+
 /// The nodes that depend on constants alone and whose values are fetched or read by nodes that do not: they are computed once, when the
-/// plan is made.
+/// plan is made, unless they have too many elements.
 pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> {
     let mut constant = vec![false; typed.len()];
+    let mut left = FOLDED;
     for (i, n) in typed.nodes.iter().enumerate() {
         constant[i] = match n.kind {
             TypedKind::Feed(_) | TypedKind::Extent { .. } | TypedKind::Generate { .. } | TypedKind::Blocks { .. } => {
@@ -54,7 +65,14 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
             TypedKind::Constant(_) => true,
             // What is only like a feed may have its dims.
             _ if typed.shape_of(i as NodeId).iter().any(|d| matches!(d, SymDim::Sym(_))) => false,
-            _ => n.inputs().all(|a| constant[a as usize]),
+            _ if !n.inputs().all(|a| constant[a as usize]) => false,
+            _ if !is_computed(typed, i as NodeId) => true,
+            _ => {
+                let elements = n.inputs().chain([i as NodeId]).map(|n| elements(typed, n)).max();
+                let fits = elements.and_then(|n| left.checked_sub(n));
+                left = fits.unwrap_or(left);
+                fits.is_some()
+            }
         };
     }
     let mut wanted = vec![false; typed.len()];

@@ -119,7 +119,7 @@ impl Order<'_> {
         let together: Share<'_> = &|n, work| share(n, self.threads, work);
         let sharing = if workers == 1 { together } else { alone };
         share(parts.len(), workers, &|part| {
-            let Some(mut own) = lock(&scratch).pop() else { return };
+            let mut own = lock(&scratch).pop().unwrap_or_default();
             for (i, unit) in lock(&parts[part]).chunks_mut(block * width).enumerate() {
                 if lock(&stopped).is_some() {
                     break;

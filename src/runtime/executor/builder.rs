@@ -86,7 +86,8 @@ impl ExecutorBuilder {
     }
 
     /// How long one run may take; then it is [`Error::TimeLimit`](crate::Error::TimeLimit) within some milliseconds
-    /// of computing. Typing, planning and the compilation of one kernel are not interrupted. Default: no limit.
+    /// of computing. Typing, planning, which computes constants of up to 2^22 elements, and the
+    /// compilation of one kernel are not interrupted. Default: no limit.
     ///
     /// ```
     /// use castwise::{Error, prelude::*};

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::base::dtype::Element;
 use crate::base::error::{Error, Result, shown};
 use crate::base::shape::{SymDim, dims_text};
-use crate::graph::typed::{DynDim, NodeId, TypedKind, TypedProgram};
+use crate::graph::typed::{Asked, DimCheck, DynDim, NodeId, TypedKind, TypedProgram};
 use crate::tensor::{Tensor, TensorRef, TensorView};
 
 /// The value of one placeholder: a tensor (which is shared), or elements that are borrowed for as long as the feed
@@ -285,11 +285,17 @@ pub(super) fn bind<'a>(typed: &TypedProgram, feeds: InOrder<'a>) -> Result<Bound
     Ok(Bound { feeds, dyn_dims })
 }
 
-/// Whether two dims that were unknown until now broadcast.
-fn check_dims(typed: &TypedProgram, c: &crate::graph::typed::DimCheck, values: &[usize]) -> Result<()> {
-    let both = (c.dims.0.extent(values), c.dims.1.extent(values));
-    if matches!(both, (Some(a), Some(b)) if a == b || a == 1 || b == 1 && !c.into) {
-        return Ok(());
+/// Whether two dims that were unknown until now are as asked.
+fn check_dims(typed: &TypedProgram, c: &DimCheck, values: &[usize]) -> Result<()> {
+    if let (Some(a), Some(b)) = (c.dims.0.extent(values), c.dims.1.extent(values)) {
+        let fits = match c.asked {
+            Asked::Broadcast => a == 1 || b == 1,
+            Asked::Into => a == 1,
+            Asked::Equal => false,
+        };
+        if fits || a == b {
+            return Ok(());
+        }
     }
     let named = |d: &SymDim| match d {
         SymDim::Fixed(n) => format!("{n}"),

@@ -102,7 +102,8 @@ impl Executor {
     }
 
     /// [`run`](Executor::run) that the token can stop: it then is [`Error::Cancelled`](crate::Error::Cancelled) within
-    /// some milliseconds of computing. Typing, planning and the compilation of one kernel are not interrupted.
+    /// some milliseconds of computing. Typing, planning, which computes constants of up to 2^22 elements, and the
+    /// compilation of one kernel are not interrupted.
     /// [`CancelToken`] has an example.
     pub fn run_with<'f, 'a>(
         &self,

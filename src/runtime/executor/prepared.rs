@@ -77,8 +77,8 @@ impl Prepared {
     ///
     /// A target must have its result's shape, and the result's dtype or, under PyTorch's rules, one that the result
     /// [can be cast](crate::DType::can_cast) to. A tensor's memory is written to if it has the result's dtype, is contiguous
-    /// and nothing else shares it; otherwise the tensor gets new memory, and others that share the old keep it
-    /// unchanged. A `TensorViewMut`'s memory is always written to: by the run itself if it has the result's dtype and is contiguous
+    /// and nothing else shares it, and the result is that of an elementwise loop; otherwise the tensor gets other memory, and tensors that
+    /// share the old keep it unchanged. A `TensorViewMut`'s memory is always written to: by the run itself if it has the result's dtype and is contiguous
     /// and aligned, and if no feed is in the same memory; otherwise the result is computed in other memory and then copied.
     /// A feed may be in exactly this memory where one loop computes all results, elements of a result depend on those of the
     /// feed with the same index alone, and the feed has the result's dtype and shape: `x = x * 0.9 + g` takes no other memory.

@@ -98,7 +98,7 @@ impl<M: Mode> Parser<'_, '_, M> {
                     Term::Constant(i) => self.constants.get(i as usize).map(|s| Operand::Scalar(*s)),
                 });
             }
-            let location = step.span.location();
+            let location = self.known.place.clone().unwrap_or_else(|| step.span.location());
             built.push(match (&step.what, &operands[..], self.handles.first()) {
                 (Applied::Generator(generator), [Operand::Var(like)], _) => {
                     Some(M::generate(&like.0, *generator, location))

@@ -76,6 +76,9 @@ impl<M: Mode> Parser<'_, '_, M> {
     /// Reads a number, which may be infinite or NaN.
     fn number_of_composite(&mut self, word: &str) -> Parsed<f64> {
         match self.number(word)? {
+            (Scalar::Int(n), at) if n as f64 as i128 != n => {
+                Err(at.syntax(format!("`{word}` is a number of f64, which has no {n}")))
+            }
             (Scalar::Int(n), _) => Ok(n as f64),
             (Scalar::Float(v), _) => Ok(v),
             (_, at) => Err(at.syntax(format!("`{word}` takes a real number"))),

@@ -58,9 +58,9 @@ impl<M: Mode> Parser<'_, '_, M> {
         if !given.contains(&"stream")
             && let Some(key) = made.key_mut()
         {
-            let random = |what: &Applied| matches!(what, Applied::Generator(g) if g.is_random());
-            key.stream = self.steps.iter().filter(|s| random(&s.what)).count() as u64;
+            key.stream = self.random;
         }
+        self.random += u64::from(made.is_random());
         let span = start.to(end);
         self.applied(Applied::Generator(made), &[like], span).map(|value| (value, span))
     }

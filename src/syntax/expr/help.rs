@@ -148,7 +148,7 @@ fn last_step<T>(text: &str, read: impl Fn(&Step) -> Option<T>) -> Option<T> {
     let mut names =
         |name: &str| Some(Operand::Var(program.feed(name).unwrap_or_else(|| program.data(name, DType::F32, ()))));
     let ops = Registry::new();
-    let known = Known { ops: &ops, names: &Vec::new, limits: Limits::new() };
+    let known = Known { ops: &ops, names: &Vec::new, limits: Limits::new(), place: None };
     let mut parser: Parser<'_, '_, Graph> = Parser::new(text, &known, &mut names);
     parser.read().ok()?;
     parser.closed().ok()?;

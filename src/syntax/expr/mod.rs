@@ -21,10 +21,11 @@ use num_complex::Complex;
 
 use crate::base::blocks::BlockSize;
 use crate::base::composite::Composite;
-use crate::base::error::{Diagnostic, Result, shown};
+use crate::base::error::{Diagnostic, Result, SourceLocation, shown};
 use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
 use crate::base::limits::{Limit, Limits};
+use crate::base::location::given;
 use crate::base::scalar::Scalar;
 use crate::graph::program::Program;
 use crate::graph::var::{Graph, Mode, Operand, Var};
@@ -107,7 +108,7 @@ impl Program {
             Some(s) => Some(Operand::Scalar(s)),
             None => self.feed(name).map(Operand::Var),
         };
-        let known = Known { ops: &Registry::new(), names: &|| self.feed_names(), limits: self.limits() };
+        let known = Known { ops: &Registry::new(), names: &|| self.feed_names(), limits: self.limits(), place: None };
         let _standard = FloatMode::standard();
         known.limits.allow(Limit::Expression, text.len())?;
         let mut parser = Parser::new(text, &known, &mut names);
@@ -137,8 +138,24 @@ impl Program {
             Some(s) => Some(Operand::Scalar(s)),
             None => self.feed(name).map(Operand::Var),
         };
-        let known = Known { ops, names: &|| self.feed_names(), limits: self.limits() };
+        let known = Known { ops, names: &|| self.feed_names(), limits: self.limits(), place: None };
         parse(text, &known, &mut names)
+    }
+
+    /// Like [`expression`](Program::expression), whose names are those of any values: `operands` gives the handle or the scalar of
+    /// each. Nodes have the location that [`with_location`](crate::with_location) gives, if it gives one, instead of a byte range.
+    ///
+    /// ```
+    /// use castwise::{Operand, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let mean = p.data("a", DType::F16, [4]).mean();
+    /// let y = p.expression_of("2 * m", |name| (name == "m").then(|| Operand::Var(mean.clone())))?;
+    /// assert_eq!(p.infer()?.dtype(&y), Some(DType::F16));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn expression_of(&self, text: &str, mut operands: impl FnMut(&str) -> Option<Operand>) -> Result<Var> {
+        let known = Known { ops: &Registry::new(), names: &Vec::new, limits: self.limits(), place: given() };
+        parse(text, &known, &mut operands)
     }
 }
 
@@ -173,7 +190,7 @@ pub fn parse_expression_within<M: Mode>(
     mut names: impl FnMut(&str) -> Option<Var<M>>,
 ) -> Result<Var<M>> {
     let ops = Registry::new();
-    parse(text, &Known { ops: &ops, names: &Vec::new, limits }, &mut |name| names(name).map(Operand::Var))
+    parse(text, &Known { ops: &ops, names: &Vec::new, limits, place: None }, &mut |name| names(name).map(Operand::Var))
 }
 
 /// The value of an expression without names: a constant, or arithmetic between constants, which is folded as in any
@@ -188,16 +205,18 @@ pub fn parse_expression_within<M: Mode>(
 /// ```
 pub fn parse_constant(text: &str) -> Result<Scalar> {
     let _standard = FloatMode::standard();
-    let known = Known { ops: &Registry::new(), names: &Vec::new, limits: Limits::new() };
+    let known = Known { ops: &Registry::new(), names: &Vec::new, limits: Limits::new(), place: None };
     known.limits.allow(Limit::Expression, text.len())?;
     Ok(Parser::<Graph>::new(text, &known, &mut |_| None).constant()?)
 }
 
-/// The custom ops that an expression can call, the names of the inputs for error messages, and the limits.
+/// The custom ops that an expression can call, the names of the inputs for error messages, the limits, and the place of all nodes
+/// where it is not that in the text.
 struct Known<'a> {
     ops: &'a Registry,
     names: &'a dyn Fn() -> Vec<String>,
     limits: Limits,
+    place: Option<SourceLocation>,
 }
 
 fn parse<M: Mode>(text: &str, known: &Known<'_>, names: Lookup<'_, M>) -> Result<Var<M>> {
@@ -272,6 +291,8 @@ struct Parser<'t, 'a, M: Mode> {
     locals: HashMap<String, Local>,
     constants: Vec<Scalar>,
     steps: Vec<Step>,
+    /// The random generators so far.
+    random: u64,
     values: Vec<(Value, Span)>,
     frames: Vec<Frame>,
     /// What each open call has been given by name.
@@ -292,6 +313,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
             locals: HashMap::new(),
             constants: Vec::new(),
             steps: Vec::new(),
+            random: 0,
             values: Vec::new(),
             frames: Vec::new(),
             calls: Vec::new(),

@@ -10,7 +10,7 @@ use crate::base::generator::Generator;
 use crate::base::scalar::Scalar;
 use crate::base::shape::{SymDim, axes, dims_text};
 use crate::base::view::View;
-use crate::graph::typed::{DimCheck, DynDim, NodeId, TypedKind};
+use crate::graph::typed::{Asked, DimCheck, DynDim, NodeId, TypedKind};
 use crate::ops::{Attrs, Op};
 
 /// A dim as the extent of a view: a number, or what is known when it is fed.
@@ -35,7 +35,7 @@ impl Writer<'_> {
     /// Notes that the first dim must be 1 or the second, once they are known.
     pub(super) fn must_broadcast(&mut self, axis: usize, dims: (SymDim, SymDim)) {
         let (op, location) = (self.of.name(), self.location.clone());
-        self.inference.checks.push(DimCheck { dims, op, axis, into: true, location });
+        self.inference.checks.push(DimCheck { dims, op, axis, asked: Asked::Into, location });
     }
 
     fn viewed(&mut self, from: NodeId, view: Option<View>, dims: &[SymDim]) -> NodeId {
@@ -141,7 +141,8 @@ impl Writer<'_> {
         let dtype = self.of.dtype.unwrap_or(self.dtype(x));
         let value = self.of.value(0, 0.0);
         let start = Scalar::Float(value);
-        let g = Generator::Arange { start, step: Scalar::Float(0.0), dim: None, dtype: Some(DType::F64) };
+        // -0 is what changes no number when it is added, not even -0.
+        let g = Generator::Arange { start, step: Scalar::Float(-0.0), dim: None, dtype: Some(DType::F64) };
         let made = self.inference.generate(g, x, self.location).map_err(|d| self.named(d))?;
         self.cast(made, dtype)
     }
