@@ -59,7 +59,9 @@ def compile(
     Returns:
         A ``Compiled``, which is called with arrays. Its arguments are the expression's names in the order in which
         they first occur (``pi`` and ``e`` are the constants unless they are given), the function's parameters, or the program's placeholders. It is typed and compiled once for
-        the dtypes and ranks of a call; any extents are allowed.
+        the dtypes and ranks of a call; any extents are allowed. A parameter that a call leaves out has its default, which may be any
+        object and is a constant of the program. A function that is traced may call compiled functions and expressions of the same
+        rules: their ops belong to its program, with its rounding, ``deny`` and executor.
 
     Raises:
         ProgramError: the expression or the text does not parse. Mistakes of dtypes and shapes, and what ``deny`` refuses,
@@ -82,17 +84,26 @@ def compile(
             return _core.compile_text(f, options)
         return _core.compile_expression(f, options)
     if callable(f):
-        return _core.compile_function(f, _parameters(f), options)
+        return of_function(f, options)
     raise TypeError(f"compile takes an expression, a function or a Program, not {type(f).__name__}")
 
 
-def _parameters(f: Callable[..., Any]) -> list[str]:
-    names = []
+def of_function(f: Callable[..., Any], options: _core.Options) -> Compiled:
+    """Compiles a function, by its signature."""
+    names, defaults = _parameters(f)
+    return _core.compile_function(f, names, options, defaults)
+
+
+def _parameters(f: Callable[..., Any]) -> tuple[list[str], dict[str, Any]]:
+    """The names of a function's parameters, and their defaults."""
+    names, defaults = [], {}
     for p in inspect.signature(f).parameters.values():
         if p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
             raise TypeError(f"the parameter `{p.name}` is not positional: a compiled function takes positional ones")
         names.append(p.name)
-    return names
+        if p.default is not p.empty:
+            defaults[p.name] = p.default
+    return names, defaults
 
 
 @functools.lru_cache(maxsize=512)
@@ -217,10 +228,15 @@ def _traced(f: Any, rules: str, declared: Mapping[str, Any]) -> Program:
             raise TypeError(f"the program declares `{other}`: it takes an array, not {declared[other]!r}")
         return f.with_rules(rules)
     program = Program(rules)
-    values = {name: _declare(program, name, declared[name]) for name in names if name in declared}
-    missing = [name for name in names if name not in values]
-    if missing:
-        raise TypeError(f"the dtype of `{missing[0]}` is missing: pass `{missing[0]}=\"f32\"`, an array or a number")
+    defaults = _CONSTANTS if isinstance(f, str) else _parameters(f)[1]
+    values = {}
+    for name in names:
+        if name in declared:
+            values[name] = _declare(program, name, declared[name])
+        elif name in defaults:
+            values[name] = defaults[name]
+        else:
+            raise TypeError(f"the dtype of `{name}` is missing: pass `{name}=\"f32\"`, an array or a number")
     result = program.expression(f, values) if isinstance(f, str) else f(*values.values())
     if isinstance(result, Mapping):
         program.fetch(**result)
@@ -245,7 +261,9 @@ def _declare(program: Program, name: str, what: Any) -> Any:
         shape = [int(d) if d.strip().isdigit() else d.strip() for d in dims.rstrip("]").split(",") if d.strip()]
         return program.data(name, dtype, [None if d == "?" else d for d in shape] if "[" in what else ["n"])
     if _is_array(what):
-        return program.data(name, what.dtype, list(what.shape))
+        # JAX's arrays and those of `castwise.xp` have different names for it.
+        weak = getattr(what, "weak_type", False) or getattr(what, "weak", False)
+        return program.data(name, what.dtype, list(what.shape), weak=bool(weak))
     return program.data(name, what, ["n"])
 
 

@@ -230,6 +230,18 @@ _unary("real")
 _unary("imag")
 
 
+@_named("isclose")
+def _isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    return _core.op("isclose")(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+@_named("nan_to_num")
+def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    if not copy:
+        raise _Refused("does not change its operand: leave out `copy`")
+    return _core.op("nan_to_num")(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
 @_named("angle")
 def _angle(z: Any, deg: bool = False) -> Any:
     if deg:

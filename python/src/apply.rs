@@ -53,7 +53,8 @@ fn of_arrays<'py>(
     PyArray::made(py, settings, &made)
 }
 
-fn operand(py: Python<'_>, program: &Program, obj: &Bound<'_, PyAny>, name: &str) -> PyResult<Operand> {
+/// A handle or a number as an operand in a program, or an array as a constant of it.
+pub fn operand(py: Python<'_>, program: &Program, obj: &Bound<'_, PyAny>, name: &str) -> PyResult<Operand> {
     if let Ok(var) = obj.cast::<PyVar>() {
         return Ok(Operand::Var(var.get().var().clone()));
     }

@@ -139,7 +139,7 @@ impl<'py> Array<'py> {
     }
 
     /// An array of elements that castwise owns.
-    fn copied(py: Python<'py>, t: Tensor, library: Library) -> PyResult<Array<'py>> {
+    pub fn copied(py: Python<'py>, t: Tensor, library: Library) -> PyResult<Array<'py>> {
         let (dtype, owned) = (t.dtype(), Owned::new(t)?);
         let (shape, strides) = (owned.tensor().shape().into(), owned.tensor().strides().into());
         let first = owned.first();
@@ -451,7 +451,7 @@ pub fn writable(array: Array<'_>) -> PyResult<Array<'_>> {
     }
     if !array.in_place {
         let text = "`out` can't be written in place: it has foreign byte order, strides that are not multiples of its \
-                    elements, lazy conjugation, gives NumPy a copy, or is a buffer while NumPy is not imported";
+                    elements, lazy conjugation, gives NumPy a copy, exports one by DLPack, or is a buffer while NumPy is not imported";
         return Err(PyValueError::new_err(text));
     }
     if !array.writable {

@@ -12,25 +12,34 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
-use crate::apply::python_scalar;
-use crate::arrays::{self, Argument, Library};
+use crate::apply::{self, python_scalar};
+use crate::arrays::{self, Argument, Array, Library};
 use crate::describe::{self, Described};
-use crate::errors::{exception, unknown_name};
+use crate::errors::{self, exception, unknown_name};
 use crate::executor::PyExecutor;
 use crate::html;
 use crate::lazy;
+use crate::numbers;
 use crate::options::Options;
 use crate::place::here;
 use crate::torch;
+use crate::traced;
 use crate::var::PyVar;
 use crate::variant::{Form, Layouts, Like, Seen, Variant, Views};
 
 /// What is compiled.
 enum Source {
     Expression(String),
-    /// The text of a program, which declares its dtypes.
-    Text(String),
-    Function(Py<PyAny>),
+    /// A program, which declares its dtypes, and its text if it was given as one.
+    Program {
+        program: Program,
+        text: Option<String>,
+    },
+    /// A function, and the defaults of its parameters.
+    Function {
+        function: Py<PyAny>,
+        defaults: Vec<Option<Py<PyAny>>>,
+    },
 }
 
 /// Programs of one `Compiled` that are kept: those that were called last. Scalars make as many as they have values.
@@ -70,13 +79,29 @@ impl Compiled {
     }
 
     pub fn of_text(py: Python<'_>, text: &str, options: Options) -> PyResult<Compiled> {
-        let program = parse(py, text)?;
-        let options = options.of_program(&program.settings().named())?;
-        Ok(Compiled::new(Source::Text(text.into()), program.feed_names(), options))
+        Compiled::program(&parse(py, text)?, Some(text.into()), options)
     }
 
-    pub fn function(function: &Bound<'_, PyAny>, names: Vec<String>, options: Options) -> PyResult<Compiled> {
-        Ok(Compiled::new(Source::Function(function.clone().unbind()), names, options))
+    /// A program as it is now; `text` is what it was read from.
+    pub fn program(program: &Program, text: Option<String>, options: Options) -> PyResult<Compiled> {
+        let program = program.under(program.settings());
+        let (names, options) = (program.feed_names(), options.of_program(&program.settings().named())?);
+        Ok(Compiled::new(Source::Program { program, text }, names, options))
+    }
+
+    /// A function of these parameters, of which those in `defaults` may be left out.
+    pub fn function(
+        function: &Bound<'_, PyAny>,
+        names: Vec<String>,
+        options: Options,
+        defaults: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<Compiled> {
+        let of = |name: &String| -> PyResult<Option<Py<PyAny>>> {
+            let Some(all) = &defaults else { return Ok(None) };
+            Ok(all.get_item(name)?.map(Bound::unbind))
+        };
+        let defaults = names.iter().map(of).collect::<PyResult<_>>()?;
+        Ok(Compiled::new(Source::Function { function: function.clone().unbind(), defaults }, names, options))
     }
 
     fn new(source: Source, names: Vec<String>, options: Options) -> Compiled {
@@ -87,21 +112,22 @@ impl Compiled {
         &self.options
     }
 
-    /// What is given by position and by name, each read once, in the order of the names.
+    /// What is given by position and by name, each read once, in the order of the names; `None` for a parameter that is left to its
+    /// default.
     pub fn read<'py, T>(
         &self,
         args: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
         read: impl Fn(&Bound<'py, PyAny>, &str) -> PyResult<T>,
-    ) -> PyResult<SmallVec<[T; 4]>> {
+    ) -> PyResult<SmallVec<[Option<T>; 4]>> {
         if args.len() > self.names.len() {
             let (n, all) = (args.len(), self.names.join(", "));
             return Err(PyTypeError::new_err(format!("{n} arguments for {} names: {all}", self.names.len())));
         }
-        let mut found: SmallVec<[T; 4]> = SmallVec::new();
+        let mut found = SmallVec::new();
         if args.len() == self.names.len() && named.is_none_or(|d| d.is_empty()) {
             for (obj, name) in args.iter_borrowed().zip(&self.names) {
-                found.push(read(&obj, name)?);
+                found.push(Some(read(&obj, name)?));
             }
             return Ok(found);
         }
@@ -124,16 +150,17 @@ impl Compiled {
                 None => return Err(unknown_name("argument", &key, &self.names)),
             }
         }
-        for name in &self.names {
+        for (i, name) in self.names.iter().enumerate() {
             let value = match positional.iter().position(|n| *n == name) {
-                Some(at) => args.get_item(at)?,
+                Some(at) => Some(args.get_item(at)?),
                 None => match (given(name)?, self.constant(name)) {
-                    (Some(value), _) => value,
-                    (None, Some(value)) => value.into_pyobject(args.py())?.into_any(),
+                    (Some(value), _) => Some(value),
+                    (None, Some(value)) => Some(value.into_pyobject(args.py())?.into_any()),
+                    (None, None) if self.default(i).is_some() => None,
                     (None, None) => return Err(missing(name)),
                 },
             };
-            found.push(read(&value, name)?);
+            found.push(value.map(|v| read(&v, name)).transpose()?);
         }
         Ok(found)
     }
@@ -154,7 +181,11 @@ impl Compiled {
         {
             return last.0.call(py, &views, library, out, &fail);
         }
-        let arguments = self.read(args, named, arrays::argument)?;
+        if let Some(program) = traced::program_of(args, named) {
+            return traced::inlined(self, py, &program, args, out, named);
+        }
+        let mut arguments = self.read(args, named, arrays::argument)?;
+        self.declare(py, &mut arguments)?;
         let variant = self.variant(py, &arguments)?;
         let feeds = variant.feeds(&arguments);
         let library = feeds.first().map_or(Library::NumPy, |a| a.library);
@@ -169,14 +200,38 @@ impl Compiled {
         matches!(self.source, Source::Expression(_)).then(known).flatten()
     }
 
-    fn variant(&self, py: Python<'_>, arguments: &[Argument<'_>]) -> PyResult<Arc<Variant>> {
-        let libraries = arguments.iter().filter_map(|a| match a {
-            Argument::Array(a) => Some(a.library),
-            Argument::Scalar(_) => None,
-        });
-        let settings = self.options.asked.of(py, libraries)?;
+    /// The value of a parameter that a call leaves out.
+    fn default(&self, i: usize) -> Option<&Py<PyAny>> {
+        match &self.source {
+            Source::Function { defaults, .. } => defaults.get(i)?.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Gives numbers for a program's placeholders the dtypes that it declares.
+    fn declare<'py>(&self, py: Python<'py>, arguments: &mut [Option<Argument<'py>>]) -> PyResult<()> {
+        let Source::Program { program, text } = &self.source else { return Ok(()) };
+        if !arguments.iter().any(|a| matches!(a, Some(Argument::Scalar(_)))) {
+            return Ok(());
+        }
+        let fail = |e: castwise::Error| exception(py, &e, text.as_deref());
+        let typed = program.infer().map_err(fail)?;
+        let library = libraries(arguments).next().unwrap_or(Library::NumPy);
+        for (name, argument) in self.names.iter().zip(arguments) {
+            if let Some(Argument::Scalar(s)) = argument
+                && let Some(dtype) = program.feed(name).and_then(|v| typed.dtype(&v))
+            {
+                let t = numbers::fed(name, *s, dtype).map_err(fail)?;
+                *argument = Some(Argument::Array(Array::copied(py, t, library)?));
+            }
+        }
+        Ok(())
+    }
+
+    fn variant(&self, py: Python<'_>, arguments: &[Option<Argument<'_>>]) -> PyResult<Arc<Variant>> {
+        let settings = self.options.asked.of(py, libraries(arguments))?;
         let fits = |v: &Arc<Variant>| {
-            v.settings == settings && v.seen.iter().zip(arguments).all(|(seen, a)| *seen == Seen::of(a))
+            v.settings == settings && v.seen.iter().zip(arguments).all(|(seen, a)| *seen == Seen::of(a.as_ref()))
         };
         let known = |all: &mut Vec<Arc<Variant>>| {
             let at = all.iter().position(fits)?;
@@ -189,8 +244,9 @@ impl Compiled {
         let given: Vec<Given> = arguments
             .iter()
             .map(|a| match a {
-                Argument::Array(a) => Given::Array { dtype: a.dtype, rank: a.shape.len(), weak: a.weak },
-                Argument::Scalar(s) => Given::Scalar(*s),
+                Some(Argument::Array(a)) => Given::Array { dtype: a.dtype, rank: a.shape.len(), weak: a.weak },
+                Some(Argument::Scalar(s)) => Given::Scalar(*s),
+                None => Given::Left,
             })
             .collect();
         let (program, vars, form) = self.build(py, settings, &given)?;
@@ -201,7 +257,8 @@ impl Compiled {
         let prepared =
             py.detach(|| executor.prepare(&program, &vars)).map_err(|e| exception(py, &e, source.as_deref()))?;
         let feeds = prepared.feed_names().filter_map(|n| self.names.iter().position(|m| m == n)).collect();
-        let (seen, read, written) = (arguments.iter().map(Seen::of).collect(), Layouts::default(), Layouts::default());
+        let (seen, read, written) =
+            (arguments.iter().map(|a| Seen::of(a.as_ref())).collect(), Layouts::default(), Layouts::default());
         let made = Arc::new(Variant { settings, seen, program, prepared, form, feeds, read, written });
         let mut all = self.lock();
         if let Some(first) = known(&mut all) {
@@ -230,50 +287,65 @@ impl Compiled {
     /// The expression that byte ranges of mistakes refer to.
     pub fn shown(&self) -> Option<String> {
         match &self.source {
-            Source::Expression(text) | Source::Text(text) => Some(text.clone()),
-            Source::Function(_) => None,
+            Source::Expression(text) => Some(text.clone()),
+            Source::Program { text, .. } => text.clone(),
+            Source::Function { .. } => None,
         }
     }
 
     /// The program for arguments of these dtypes and ranks, its results, and what a call returns.
     pub fn build(&self, py: Python<'_>, settings: Settings, given: &[Given]) -> PyResult<(Program, Vec<Var>, Form)> {
-        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
-        if let Source::Text(text) = &self.source {
-            let program = parse(py, text)?;
+        if let Source::Program { program, .. } = &self.source {
+            // A copy, since a description declares results of its own.
+            let program = program.under(program.settings());
             let (vars, names): (Vec<Var>, Vec<_>) = program.fetches().into_iter().map(|f| (f.var, f.name)).unzip();
             return Ok((program, vars, form_of(names)));
         }
         let program = castwise::with_location(here(py), || Program::with_settings(settings));
-        let mut placeholders = Vec::new();
+        let mut values = Vec::new();
         for (name, g) in self.names.iter().zip(given) {
-            if let Given::Array { dtype, rank, weak } = g {
-                let dims = Dims(vec![Dim::Dynamic; *rank]);
-                let data =
-                    || if *weak { program.weak_data(name, *dtype, dims) } else { program.data(name, *dtype, dims) };
-                placeholders.push((name, castwise::with_location(here(py), data)));
-            }
+            values.push(match g {
+                Given::Array { dtype, rank, weak } => {
+                    let dims = Dims(vec![Dim::Dynamic; *rank]);
+                    let data =
+                        || if *weak { program.weak_data(name, *dtype, dims) } else { program.data(name, *dtype, dims) };
+                    let var = castwise::with_location(here(py), data);
+                    Some(PyVar::handle(py, program.clone(), var)?.into_any())
+                }
+                Given::Scalar(s) => Some(python_scalar(py, *s)?),
+                Given::Left => None,
+            });
         }
-        let scalar = |name: &str| match given[self.names.iter().position(|n| n == name)?] {
-            Given::Scalar(s) => Some(s),
-            Given::Array { .. } => None,
-        };
+        let (vars, form) = self.added(py, &program, values)?;
+        Ok((program, vars, form))
+    }
+
+    /// Adds what is computed of these handles and numbers to a program: the results, and what a call returns.
+    pub fn added<'py>(
+        &self,
+        py: Python<'py>,
+        program: &Program,
+        values: Vec<Option<Bound<'py, PyAny>>>,
+    ) -> PyResult<(Vec<Var>, Form)> {
         match &self.source {
-            Source::Function(function) => {
-                let values = self.names.iter().map(|name| match scalar(name) {
-                    Some(s) => python_scalar(py, s),
-                    None => {
-                        let var = placeholders.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone());
-                        let var = var.ok_or_else(|| PyKeyError::new_err(name.clone()))?;
-                        Ok(PyVar::handle(py, program.clone(), var)?.into_any())
-                    }
-                });
-                let values = values.collect::<PyResult<Vec<_>>>()?;
-                let (vars, form) = traced(function.bind(py), PyTuple::new(py, values)?)?;
-                Ok((program, vars, form))
+            Source::Function { function, .. } => {
+                let value = |(i, (given, name)): (usize, (Option<Bound<'py, PyAny>>, &String))| {
+                    let value = given.or_else(|| Some(self.default(i)?.bind(py).clone()));
+                    value.ok_or_else(|| PyKeyError::new_err(name.clone()))
+                };
+                let all = values.into_iter().zip(&self.names).enumerate().map(value);
+                traced::results(function.bind(py), PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)?)
             }
-            Source::Expression(text) | Source::Text(text) => {
-                let var = program.expression_with(text, scalar).map_err(fail)?;
-                Ok((program, vec![var], Form::One))
+            Source::Expression(text) => {
+                let value = |name: &str| values.get(self.names.iter().position(|n| n == name)?)?.as_ref();
+                let operand = |name: &str| apply::operand(py, program, value(name)?, name).ok();
+                let var = program.expression_of(text, operand);
+                Ok((vec![var.map_err(|e| exception(py, &e, Some(text)))?], Form::One))
+            }
+            Source::Program { .. } => {
+                let text = "a compiled program takes arrays, not a castwise.Var: compile a function or an expression, which \
+                            a function that is traced may call";
+                Err(errors::named(py, "ProgramError", text))
             }
         }
     }
@@ -282,30 +354,22 @@ impl Compiled {
 /// What is known of an argument before a call.
 #[derive(Clone, Copy)]
 pub enum Given {
-    Array { dtype: DType, rank: usize, weak: bool },
+    Array {
+        dtype: DType,
+        rank: usize,
+        weak: bool,
+    },
     Scalar(Scalar),
+    /// The function's default.
+    Left,
 }
 
-/// Calls a Python function with handles of a program, and takes its results apart.
-fn traced(function: &Bound<'_, PyAny>, values: Bound<'_, PyTuple>) -> PyResult<(Vec<Var>, Form)> {
-    let result = function.call1(values)?;
-    let var = |obj: &Bound<'_, PyAny>| -> PyResult<Var> {
-        let found = obj.get_type().fully_qualified_name()?;
-        let wrong = || PyTypeError::new_err(format!("the function returned a {found}, not a castwise.Var"));
-        Ok(obj.cast::<PyVar>().map_err(|_| wrong())?.get().var().clone())
-    };
-    if let Ok(all) = result.cast::<PyDict>() {
-        let names = all.keys().iter().map(|k| k.extract()).collect::<PyResult<Vec<String>>>()?;
-        let vars = all.values().iter().map(|v| var(&v)).collect::<PyResult<Vec<Var>>>()?;
-        return Ok((vars, Form::Dict(names)));
-    }
-    if result.cast::<PyVar>().is_err()
-        && let Ok(all) = result.try_iter()
-    {
-        let vars = all.map(|v| var(&v?)).collect::<PyResult<Vec<Var>>>()?;
-        return Ok((vars, Form::Tuple));
-    }
-    Ok((vec![var(&result)?], Form::One))
+/// The libraries of the arrays among arguments.
+fn libraries(arguments: &[Option<Argument<'_>>]) -> impl Iterator<Item = Library> {
+    arguments.iter().filter_map(|a| match a {
+        Some(Argument::Array(a)) => Some(a.library),
+        _ => None,
+    })
 }
 
 fn form_of(names: Vec<Option<String>>) -> Form {
@@ -364,7 +428,8 @@ impl Compiled {
         {
             return last.0.call_tensors(py, &tensors, &views, &out, &fail);
         }
-        let read = |t: &Bound<'py, PyAny>| torch::traced(t, "of a graph")?.with_bools().map(Argument::Array);
+        let read =
+            |t: &Bound<'py, PyAny>| torch::traced(t, "of a graph")?.with_bools().map(|a| Some(Argument::Array(a)));
         let arguments = tensors.iter().map(read).collect::<PyResult<SmallVec<[_; 4]>>>()?;
         let variant = self.variant(py, &arguments)?;
         let feeds = variant.feeds(&arguments);
@@ -472,7 +537,7 @@ impl Compiled {
     /// The typed programs of calls so far, for notebooks.
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let programs: Vec<Program> = match &self.source {
-            Source::Text(text) => vec![parse(py, text)?],
+            Source::Program { program, .. } => vec![program.clone()],
             _ => self.lock().iter().take(SHOWN).map(|v| v.program.clone()).collect(),
         };
         let heading = self.__repr__();
@@ -489,39 +554,39 @@ impl Compiled {
     fn __repr__(&self) -> String {
         let what = match &self.source {
             Source::Expression(text) => format!("{text:?}"),
-            Source::Text(_) => "program".to_string(),
-            Source::Function(_) => "function".to_string(),
+            Source::Program { .. } => "program".to_string(),
+            Source::Function { .. } => "function".to_string(),
         };
         let rules = self.options.rules.as_ref().map(|r| format!(", rules={r:?}")).unwrap_or_default();
         format!("castwise.compile({what}{rules})({})", self.names.join(", "))
     }
 
-    /// A compiled expression or program pickles as its text; a function as the function itself.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let rebuild = py.import("castwise._core")?.getattr("_rebuild")?;
+    /// The kind of what is compiled, that itself, and the options.
+    fn _parts<'py>(&self, py: Python<'py>) -> PyResult<(&'static str, Bound<'py, PyAny>, Options)> {
         let (kind, source) = match &self.source {
             Source::Expression(text) => ("expression", text.into_pyobject(py)?.into_any()),
-            Source::Text(text) => ("text", text.into_pyobject(py)?.into_any()),
-            Source::Function(f) => ("function", f.bind(py).clone()),
+            Source::Program { text: Some(text), .. } => ("text", text.into_pyobject(py)?.into_any()),
+            Source::Program { program, .. } => ("text", program.to_string().into_pyobject(py)?.into_any()),
+            Source::Function { function, .. } => ("function", function.bind(py).clone()),
         };
-        let arguments = (kind, source, self.names.clone(), self.options.clone());
-        Ok((rebuild, arguments.into_pyobject(py)?))
+        Ok((kind, source, self.options.clone()))
     }
-}
 
-/// What `Compiled.__reduce__` names.
-#[pyfunction]
-pub fn _rebuild(
-    py: Python<'_>,
-    kind: &str,
-    source: &Bound<'_, PyAny>,
-    names: Vec<String>,
-    options: &Bound<'_, Options>,
-) -> PyResult<Compiled> {
-    let options = options.get().clone();
-    match kind {
-        "expression" => Compiled::expression(py, &source.extract::<String>()?, options),
-        "text" => Compiled::of_text(py, &source.extract::<String>()?, options),
-        _ => Compiled::function(source, names, options),
+    /// The defaults of a function's parameters.
+    #[getter]
+    fn _defaults<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for (i, name) in self.names.iter().enumerate() {
+            if let Some(value) = self.default(i) {
+                all.set_item(name, value)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// A compiled expression or program pickles as its text; a function as the name of this object, if it decorates one of that
+    /// name, else as the function itself.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("castwise._pickle")?.getattr("reduced")?.call1((slf, slf.get()._parts(slf.py())?))
     }
 }

@@ -57,7 +57,8 @@ impl Described {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Described> {
         let read = compiled.read(args, named, given)?;
-        let (all, libraries): (Vec<Given>, Vec<Option<Library>>) = read.into_iter().unzip();
+        let all = read.into_iter().map(|given| given.unwrap_or((Given::Left, None)));
+        let (all, libraries): (Vec<Given>, Vec<Option<Library>>) = all.unzip();
         let settings = compiled.options().asked.of(py, libraries.into_iter().flatten())?;
         let (program, vars, form) = compiled.build(py, settings, &all)?;
         Ok(Described { program, vars, form, source: compiled.shown() })

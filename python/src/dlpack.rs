@@ -21,6 +21,8 @@ const _: () = assert!(size_of::<isize>() == size_of::<i64>(), "the package is fo
 
 const CPU: i32 = 1;
 const READ_ONLY: u64 = 1;
+/// The memory is a copy, which its array does not see.
+const IS_COPIED: u64 = 1 << 1;
 
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -191,7 +193,8 @@ pub fn read<'py>(obj: &Bound<'py, PyAny>, library: Library, name: &str) -> PyRes
             return Err(PyTypeError::new_err(format!("{text}, castwise knows 1")));
         }
         // SAFETY: the capsule has not been taken, so the tensor lives as long as it.
-        return unsafe { array(&managed.tensor, managed.flags & READ_ONLY == 0, library, capsule.clone(), name) };
+        let array = unsafe { array(&managed.tensor, managed.flags & READ_ONLY == 0, library, capsule.clone(), name)? };
+        return Ok(Array { in_place: managed.flags & IS_COPIED == 0, ..array });
     }
     if unversioned.is_null() {
         return Err(PyTypeError::new_err(format!("the argument `{name}` has a `__dlpack__` that gives no tensor")));

@@ -11,6 +11,7 @@ use numpy::npyffi::{NPY_TYPES, NpyTypes, PyArray_Descr, get_type_object};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyComplex, PyFloat, PyInt};
 
 const LONG: DType = if size_of::<c_long>() == 8 { DType::I64 } else { DType::I32 };
 const ULONG: DType = if size_of::<c_long>() == 8 { DType::U64 } else { DType::U32 };
@@ -69,8 +70,23 @@ pub fn named(name: &str) -> Option<DType> {
     name.parse().ok()
 }
 
-/// The dtype of an object that names one: a string, a dtype of NumPy or PyTorch, or a scalar type such as `np.float32`.
+/// The dtype of Python's own number types, whose names are those of narrower dtypes in PyTorch.
+fn of_number_type(obj: &Bound<'_, PyAny>) -> Option<DType> {
+    let py = obj.py();
+    let all = [
+        (py.get_type::<PyFloat>(), DType::F64),
+        (py.get_type::<PyInt>(), DType::I64),
+        (py.get_type::<PyComplex>(), DType::C128),
+    ];
+    all.iter().find(|(class, _)| obj.is(class)).map(|(_, d)| *d)
+}
+
+/// The dtype of an object that names one: a string, a dtype of NumPy or PyTorch, a scalar type such as `np.float32`, or `float`,
+/// `int` and `complex`, which have 64 bits a part under every rule set.
 pub fn of_object(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
+    if let Some(d) = of_number_type(obj) {
+        return Ok(d);
+    }
     let name = match obj.extract::<String>() {
         Ok(name) => name,
         Err(_) => match obj.getattr("__name__") {

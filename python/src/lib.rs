@@ -7,10 +7,10 @@
 //! same source as that of the binary, and uses the library's public interface only.
 
 use castwise::promotion::{OperandType, signature};
-use castwise::{Attrs, Composite, DType, Generator, Op, compare_all};
+use castwise::{Attrs, Composite, DType, Generator, Op, compare_settings};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 #[path = "../../src/cli/mod.rs"]
 mod cli;
@@ -31,6 +31,7 @@ mod functions;
 mod html;
 mod lazy;
 mod ndarrays;
+mod numbers;
 mod operators;
 mod optimizers;
 mod options;
@@ -38,6 +39,7 @@ mod place;
 mod program;
 mod rules;
 mod torch;
+mod traced;
 mod var;
 mod variant;
 mod views;
@@ -66,18 +68,20 @@ fn compile_text(py: Python<'_>, text: &str, options: &Bound<'_, Options>) -> PyR
 
 /// Compiles a program.
 #[pyfunction]
-fn compile_program(py: Python<'_>, program: &Bound<'_, PyProgram>, options: &Bound<'_, Options>) -> PyResult<Compiled> {
-    Compiled::of_text(py, &program.get().program().to_string(), options.get().clone())
+fn compile_program(program: &Bound<'_, PyProgram>, options: &Bound<'_, Options>) -> PyResult<Compiled> {
+    Compiled::program(program.get().program(), None, options.get().clone())
 }
 
-/// Compiles a function of Vars.
+/// Compiles a function of Vars. `defaults` has the values of parameters that a call may leave out.
 #[pyfunction]
+#[pyo3(signature = (function, names, options, defaults=None))]
 fn compile_function(
     function: &Bound<'_, PyAny>,
     names: Vec<String>,
     options: &Bound<'_, Options>,
+    defaults: Option<Bound<'_, PyDict>>,
 ) -> PyResult<Compiled> {
-    Compiled::function(function, names, options.get().clone())
+    Compiled::function(function, names, options.get().clone(), defaults)
 }
 
 /// Runs the command `castwise` with these arguments, of which the first is its name, and returns the exit status.
@@ -163,15 +167,20 @@ type Differing = (String, String, Vec<(String, Option<String>)>);
 #[pyfunction]
 #[pyo3(signature = (program, rules))]
 fn compare_program(program: &Bound<'_, PyProgram>, rules: Vec<String>) -> PyResult<Vec<Differing>> {
-    let all = rules.iter().map(|r| Ok(rules::settings(r)?.rules)).collect::<PyResult<Vec<_>>>()?;
-    let one = |d: castwise::Difference| {
-        let outcome = |(rules, o): &(castwise::Rules, castwise::Outcome)| match o {
-            castwise::Outcome::DType(d) => (rules.to_string(), Some(d.name().to_string())),
-            castwise::Outcome::Refused(_) => (rules.to_string(), None),
-        };
-        (d.op.to_string(), d.location.to_string(), d.outcomes.iter().map(outcome).collect())
+    let program = program.get().program();
+    let settings = |name: String| {
+        let asked = rules::settings(&name)?;
+        Ok::<_, PyErr>((name, program.settings().with_rules_of(asked)))
     };
-    Ok(compare_all(program.get().program(), &all).into_iter().map(one).collect())
+    let all = rules.into_iter().map(settings).collect::<PyResult<Vec<_>>>()?;
+    let one = |d: castwise::Difference<String>| {
+        let outcome = |(name, o): (String, castwise::Outcome)| match o {
+            castwise::Outcome::DType(d) => (name, Some(d.name().to_string())),
+            castwise::Outcome::Refused(_) => (name, None),
+        };
+        (d.op.to_string(), d.location.to_string(), d.outcomes.into_iter().map(outcome).collect())
+    };
+    Ok(compare_settings(program, &all).into_iter().map(one).collect())
 }
 
 /// The expression with casts after which its error is within a tolerance, or nothing is left that `deny` refuses.
@@ -251,7 +260,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(compile_text, m)?)?;
     m.add_function(wrap_pyfunction!(compile_program, m)?)?;
     m.add_function(wrap_pyfunction!(compile_function, m)?)?;
-    m.add_function(wrap_pyfunction!(compiled::_rebuild, m)?)?;
     m.add_function(wrap_pyfunction!(eager::_array_of_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(eager::array, m)?)?;
     m.add_function(wrap_pyfunction!(eager::full, m)?)?;

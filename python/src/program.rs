@@ -79,25 +79,29 @@ impl PyProgram {
     }
 
     /// A placeholder: an argument of the compiled program. `shape` has numbers, None for extents that a call determines, and
-    /// names for extents that are the same wherever they occur; without it the value is 0-d.
+    /// names for extents that are the same wherever they occur; without it the value is 0-d. A weak one promotes as a scalar does
+    /// under JAX's rules.
     ///
     /// >>> import castwise
     /// >>> castwise.Program("torch").data("x", "bf16", ["n", 3])
     /// <castwise.Var bf16[?0, 3]>
-    #[pyo3(signature = (name, dtype, shape=None))]
+    #[pyo3(signature = (name, dtype, shape=None, *, weak=false))]
     fn data<'py>(
         &self,
         py: Python<'py>,
         name: &str,
         dtype: &Bound<'py, PyAny>,
         shape: Option<&Bound<'py, PyAny>>,
+        weak: bool,
     ) -> PyResult<Bound<'py, PyVar>> {
         let dtype = dtypes::of_object(dtype)?;
         let mut dims = Vec::new();
         for d in shape.map(|s| s.try_iter()).transpose()?.into_iter().flatten() {
             dims.push(dim(&d?)?);
         }
-        self.handle(py, with_location(here(py), || self.program.data(name, dtype, Dims(dims))))
+        let (dims, program) = (Dims(dims), &self.program);
+        let data = || if weak { program.weak_data(name, dtype, dims) } else { program.data(name, dtype, dims) };
+        self.handle(py, with_location(here(py), data))
     }
 
     /// An array that is part of the program, as a copy. A weak array of JAX promotes as a scalar does.
@@ -258,14 +262,14 @@ impl PyProgram {
         self.program.to_svg().map_err(|e| exception(py, &e, None))
     }
 
-    /// The same program under other rules.
+    /// The same program under other rules, of which `x64` and `strict` are as they are named. Its rounding stays.
     ///
     /// >>> import castwise
-    /// >>> castwise.Program("torch").with_rules("jax")
-    /// <castwise.Program() rules="jax">
+    /// >>> castwise.Program("torch").with_rules("jax,x64")
+    /// <castwise.Program() rules="jax,x64">
     fn with_rules(&self, rules: &str) -> PyResult<PyProgram> {
-        let settings = rules::settings(rules)?;
-        Ok(PyProgram { program: self.program.with_rules(settings.rules) })
+        let settings = self.program.settings().with_rules_of(rules::settings(rules)?);
+        Ok(PyProgram { program: self.program.under(settings) })
     }
 
     /// The names of the placeholders, in order.

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::Library;
 use crate::dtypes::jax_x64;
+use crate::errors;
 
 /// What was asked for when a program was compiled.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,19 @@ impl Asked {
     pub fn new(rules: Option<&str>, rounding: &str) -> PyResult<Asked> {
         let rounding = rounding.parse().map_err(|e: String| PyValueError::new_err(e))?;
         Ok(Asked { settings: rules.map(settings).transpose()?, rounding })
+    }
+
+    /// Refuses a program whose rules are not those that were asked for.
+    pub fn check_within(&self, py: Python<'_>, program: Settings) -> PyResult<()> {
+        let (Some(own), all) = (self.settings.map(|s| s.named()), program.named()) else { return Ok(()) };
+        if own == all {
+            return Ok(());
+        }
+        let text = format!(
+            "a call with a castwise.Var adds to its program, whose rules are \"{all}\", and this was compiled with \
+             rules=\"{own}\": compile both with the same rules"
+        );
+        Err(errors::named(py, "ProgramError", &text))
     }
 
     /// The settings for arrays of these libraries.

@@ -3,7 +3,8 @@
 //! Guarantees: NumPy's functions of a handle are those of castwise's tables, found by name; each node has the line of Python code
 //! that made it. Does not: compute.
 
-use castwise::{Attrs, DType, Op, Program, Var, View, with_location};
+use castwise::promotion::{OperandType, signature};
+use castwise::{Attrs, Category, DType, Op, Program, Var, View, with_location};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -60,6 +61,20 @@ impl PyVar {
         self.typed(py, |t| Some(t.shape(&self.var)?.iter().map(fixed).collect()))
     }
 
+    /// The operand of `rint`, which is a function of floats: an integer in the float that such functions give it under the program's
+    /// rules. What they refuse stays.
+    fn in_float<'py>(slf: &Bound<'py, PyVar>) -> Made<'py> {
+        let (var, any) = (slf.get(), slf.clone().into_any());
+        let Ok(d) = var.typed(slf.py(), |t| t.dtype(&var.var)) else { return Ok(any) };
+        let found = signature(&var.program.settings(), Op::Exp, &[OperandType::dim(d)], &Attrs::default());
+        match found {
+            Ok(s) if d.category() < Category::Float => {
+                applied(slf.py(), &Applied::Op(Op::Cast, Attrs::cast(s.result)), &[any])
+            }
+            _ => Ok(any),
+        }
+    }
+
     fn typed<T>(&self, py: Python<'_>, of: impl Fn(&castwise::TypedProgram) -> Option<T>) -> PyResult<T> {
         let typed = self.program.infer().map_err(|e| exception(py, &e, None))?;
         of(&typed).ok_or_else(|| PyValueError::new_err("the value is not typed"))
@@ -97,7 +112,8 @@ impl PyVar {
         }
         let none = || PyTypeError::new_err(format!("castwise has no op for numpy.{name}"));
         let op = of_ufunc(&name).ok_or_else(none)?;
-        applied(slf.py(), &Applied::Op(op, Attrs::default()), &inputs.iter().collect::<Vec<_>>())
+        let operands = if name == "rint" { vec![PyVar::in_float(slf)?] } else { inputs.iter().collect() };
+        applied(slf.py(), &Applied::Op(op, Attrs::default()), &operands)
     }
 
     /// NumPy's functions of a value: those that have a meaning in a program are `castwise/_array_function.py`'s.

@@ -28,6 +28,23 @@ pub enum Form {
     Dict(Vec<String>),
 }
 
+impl Form {
+    /// Results in this form.
+    pub fn of<'py>(&self, py: Python<'py>, mut made: SmallVec<[Bound<'py, PyAny>; 2]>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Form::One => made.pop().ok_or_else(|| PyValueError::new_err("a program without results")),
+            Form::Tuple => Ok(PyTuple::new(py, made)?.into_any()),
+            Form::Dict(names) => {
+                let all = PyDict::new(py);
+                for (name, value) in names.iter().zip(made) {
+                    all.set_item(name, value)?;
+                }
+                Ok(all.into_any())
+            }
+        }
+    }
+}
+
 /// An argument as far as dtypes depend on it.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Seen {
@@ -38,10 +55,13 @@ pub enum Seen {
     },
     /// The bits of a number, and its category.
     Scalar(u128, u8),
+    /// A parameter that is left to its default.
+    Left,
 }
 
 impl Seen {
-    pub fn of(argument: &Argument<'_>) -> Seen {
+    pub fn of(argument: Option<&Argument<'_>>) -> Seen {
+        let Some(argument) = argument else { return Seen::Left };
         match argument {
             Argument::Array(a) => Seen::Array { dtype: a.dtype, rank: a.shape.len(), weak: a.weak },
             Argument::Scalar(Scalar::Bool(v)) => Seen::Scalar((*v).into(), 0),
@@ -126,10 +146,10 @@ impl AsTarget for Place<'_> {
 
 impl Variant {
     /// The feeds among the arguments of a call.
-    pub fn feeds<'a, 'py>(&self, arguments: &'a [Argument<'py>]) -> SmallVec<[&'a Array<'py>; 4]> {
+    pub fn feeds<'a, 'py>(&self, arguments: &'a [Option<Argument<'py>>]) -> SmallVec<[&'a Array<'py>; 4]> {
         let array = |at: &usize| match &arguments[*at] {
-            Argument::Array(a) => Some(a),
-            Argument::Scalar(_) => None,
+            Some(Argument::Array(a)) => Some(a),
+            _ => None,
         };
         self.feeds.iter().filter_map(array).collect()
     }
@@ -150,11 +170,11 @@ impl Variant {
                     let (library, layout) = known.next()?;
                     views.push(arrays::view_like(obj, *library, layout, traced)?);
                 }
-                // An argument that the program does not read.
-                Seen::Array { .. } => return None,
+                // An argument that the program does not read, or one that was left out.
+                Seen::Array { .. } | Seen::Left => return None,
                 Seen::Scalar(..) => {
                     let given = Argument::Scalar(arrays::scalar(&obj).ok()??);
-                    (Seen::of(&given) == *seen).then_some(())?;
+                    (Seen::of(Some(&given)) == *seen).then_some(())?;
                 }
             }
         }
@@ -178,7 +198,7 @@ impl Variant {
                 return arrays::result(py, t, library);
             }
             let made = made.into_iter().map(|t| arrays::result(py, t, library));
-            return self.formed(py, made.collect::<PyResult<SmallVec<_>>>()?);
+            return self.form.of(py, made.collect::<PyResult<SmallVec<_>>>()?);
         };
         let objects = self.objects(out)?;
         let made = self.run_into(py, views, &objects, false, &[], fail)?;
@@ -189,7 +209,7 @@ impl Variant {
             Some(t) => arrays::result(py, t, library),
             None => Ok(object),
         };
-        self.formed(py, objects.into_iter().zip(made).map(result).collect::<PyResult<SmallVec<_>>>()?)
+        self.form.of(py, objects.into_iter().zip(made).map(result).collect::<PyResult<SmallVec<_>>>()?)
     }
 
     /// Calls with tensors of PyTorch; `out` has a tensor or `None` for each result. Returns the results that are new. `fed` has the
@@ -295,21 +315,6 @@ impl Variant {
             Place::Given(_) => None,
         };
         Ok(into.into_iter().map(made).collect())
-    }
-
-    /// The results in the form of the program's.
-    fn formed<'py>(&self, py: Python<'py>, mut made: SmallVec<[Bound<'py, PyAny>; 2]>) -> PyResult<Bound<'py, PyAny>> {
-        match &self.form {
-            Form::One => made.pop().ok_or_else(|| PyValueError::new_err("a program without results")),
-            Form::Tuple => Ok(PyTuple::new(py, made)?.into_any()),
-            Form::Dict(names) => {
-                let all = PyDict::new(py);
-                for (name, value) in names.iter().zip(made) {
-                    all.set_item(name, value)?;
-                }
-                Ok(all.into_any())
-            }
-        }
     }
 }
 

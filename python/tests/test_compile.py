@@ -345,3 +345,162 @@ def test_scalars_do_not_fill_the_memory():
     f, x = castwise.compile("x * s"), np.ones(3)
     for i in range(1000):
         assert f(x, float(i))[0] == i
+
+
+def test_the_settings_of_rules_are_kept():
+    p = castwise.Program("torch")
+    p.fetch(p.data("n", "i32", ["k"]) * 0.5)
+    wide = p.with_rules("jax,x64")
+    assert wide.rules == "jax,x64" and wide.with_rules("jax").rules == "jax"
+    assert castwise.compile(wide)(np.int32([1])).dtype == np.float64
+    assert "result f64" in castwise.explain(p, rules="jax,x64") and "result f32" in castwise.explain(wide, rules="jax")
+    for f, named in ((p, {}), (wide, {}), ("n * 0.5", {"n": "i32"})):
+        found = castwise.compare(f, "jax", "jax,x64", **named)
+        assert [outcomes for _, _, outcomes in found] == [{"jax": "f32", "jax,x64": "f64"}]
+        assert "refused" not in found._repr_html_()
+
+
+def test_weak_arrays_are_declared_as_such():
+    weak = castwise.xp("jax").asarray([1], dtype="i32") * 2.5
+    assert weak.weak and "result bf16[1]" in castwise.explain("a * w", rules="jax", a="bf16[1]", w=weak)
+    p = castwise.Program("jax")
+    w = p.data("w", "f32", weak=True)
+    assert w.weak and (w * p.data("a", "bf16", [3])).dtype == "bf16"
+    assert not castwise.Program("numpy").data("w", "f32", weak=True).weak
+
+
+@pytest.mark.parametrize("rules", ["numpy", "torch", "jax"])
+def test_pythons_types_are_dtypes_of_64_bits(rules):
+    v = castwise.Program(rules).data("x", "f32", [2])
+    for python, name in ((float, "f64"), (int, "i64"), (complex, "c128"), (bool, "bool")):
+        assert v.to(python).dtype == castwise.cast(v, dtype=python).dtype == np.astype(v, python).dtype == name
+        assert castwise.xp(rules).ones(2, dtype=python).dtype == name
+        assert castwise.compile("x", rules=rules).result_type(python) == name
+    assert np.mean(v, dtype=float).dtype == "f64" and castwise.promote_types(float, "f32", rules=rules) == "f64"
+
+
+def scaled(x, factor=0.5, shift=None):
+    return x * factor if shift is None else x * factor + shift
+
+
+def test_parameters_that_a_call_leaves_out_have_their_defaults():
+    f, x = castwise.compile(scaled), np.float32([1, 2])
+    for _ in range(2):
+        assert f(x).tolist() == [0.5, 1] and f(x, 2.0).tolist() == [2, 4] and f(x).dtype == np.float32
+        assert f(x, shift=x).tolist() == [1.5, 3] and f(x, 1, x[:1]).tolist() == [2, 3]
+    assert f.result_type(np.float16) == "f16" and f.result_type(np.int16, 3) == "i16"
+    assert pickle.loads(pickle.dumps(f))(x).tolist() == [0.5, 1]
+    assert "result f16" in castwise.explain(scaled, rules="torch", x="f16")
+    assert castwise.compare(scaled, "torch", "numpy", x="i32")[0][2] == {"torch": "f32", "numpy": "f64"}
+    weights = np.float32([10, 20])
+    assert castwise.compile(lambda x, w=weights, /: x + w)(x).tolist() == [11, 22]
+    with pytest.raises(TypeError, match="`x` is missing"):
+        f(shift=x)
+    with pytest.raises(TypeError, match="dtype of `x` is missing"):
+        castwise.explain(scaled, rules="torch", shift="f32")
+
+
+def test_compiled_objects_that_a_traced_function_calls():
+    both = castwise.compile(lambda x, k=2.0: {"y": x * k, "z": x + 1})
+    mean, pair = castwise.compile("mean(a) + pi", rules="numpy"), castwise.compile(lambda x: [x, -x])
+
+    @castwise.compile
+    def outer(x):
+        found = both(x=x)
+        negative = pair(found["y"])[1]
+        return negative - mean(found["z"]), both(x, k=np.float32([1, 10]))["y"]
+
+    x = np.float32([1, 2])
+    first, second = outer(x)
+    want = castwise.compile("-(x * 2.0) - (mean(x + 1) + pi)")(x)
+    assert first.dtype == np.float32 and first.tobytes() == want.tobytes() and second.tolist() == [1, 20]
+    assert both.stats["programs"] == mean.stats["programs"] == 0
+    v = castwise.Program("torch").data("x", "f32", [2])
+    assert both(v, 3)["y"].dtype == "f32" and castwise.compile("a + b")(v, 1j).dtype == "c64"
+    p = castwise.Program("torch")
+    p.fetch(p.data("x", "f32", [2]))
+    for call, error, text in [
+        (lambda: mean(v), castwise.ProgramError, 'rules are "torch", and this was compiled with rules="numpy"'),
+        (lambda: castwise.compile(p)(v), castwise.ProgramError, "a compiled program takes arrays"),
+        (lambda: both(v, out=x), TypeError, "takes no `out`"),
+        (lambda: both(k=v), TypeError, "`x` is missing"),
+        (lambda: castwise.compile(lambda x: 3)(v), TypeError, "the function returned a int"),
+    ]:
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_mistakes_of_an_expression_that_a_traced_function_calls_have_its_line():
+    inner = castwise.compile("a + 300")
+
+    def outer(x):
+        return inner(x)
+
+    with pytest.raises(castwise.ProgramError) as e:
+        castwise.compile(outer)(np.uint8([1]))
+    found = e.value.diagnostics[0]
+    assert (found.file, found.line, found.range) == (__file__, outer.__code__.co_firstlineno + 1, None)
+
+
+def test_numbers_for_the_0_d_placeholders_of_a_program():
+    p = castwise.Program("torch")
+    k, x, n = p.data("k", "f16"), p.data("x", "f32", [None]), p.data("n", "u8")
+    p.fetch(x * k, n + 1)
+    f, x = castwise.compile(p), np.float32([1, 2])
+    for k, n in ((2.5, 7), (0.1, 255), (3, True)):
+        for got, want in zip(f(k, x, n), f(np.float16(k), x, np.uint8(n)), strict=True):
+            assert got.dtype == want.dtype and got.tobytes() == want.tobytes()
+    assert f.stats["programs"] == 1
+    for k, given, n, text in [
+        (2.5, x, 300, "`n`: is the number 300, the program declares u8, which holds 0 to 255"),
+        (2.5, x, -1, "which holds 0 to 255"),
+        (2.5, x, 1.0, "`n`: is the number 1.0, the program declares u8"),
+        (1j, x, 1, "`k`: is the number .*, the program declares f16"),
+        (2.5, 1.0, 1, "`x`: is f32.., the program declares f32.+"),
+    ]:
+        with pytest.raises(castwise.FeedError, match=text):
+            f(k, given, n)
+    alone = castwise.Program("numpy")
+    alone.fetch(alone.data("x", "f64") * 2)
+    assert castwise.compile(alone)(1).tolist() == 2.0 and castwise.compile(str(alone))(x=1.5).dtype == np.float64
+
+
+def test_mistakes_of_a_compiled_program_have_lines():
+    p = castwise.Program("paddle")
+    x, y = p.data("x", "i64", [3]), p.data("y", "f32", [3])
+    line = sys._getframe().f_lineno + 1
+    p.fetch(x + y)
+    with pytest.raises(castwise.ProgramError) as e:
+        castwise.compile(p)(np.ones(3, np.int64), np.ones(3, np.float32))
+    assert [(d.file, d.line) for d in e.value.diagnostics] == [(__file__, line)]
+    late = castwise.compile(p.with_rules("torch"))
+    p.fetch(x)
+    assert late(np.ones(3, np.int64), np.ones(3, np.float32)).dtype == np.float32
+
+
+@castwise.compile
+def doubled(x, k=2):
+    return x * k
+
+
+class Holder:
+    @castwise.compile(rules="torch")
+    def halved(x):
+        return x / 2
+
+
+def test_decorated_functions_pickle_by_name():
+    for f in (doubled, Holder.halved):
+        assert pickle.loads(pickle.dumps(f)) is f
+    other = castwise.compile(gelu)
+    assert pickle.loads(pickle.dumps(other)) is not other
+
+    @castwise.compile
+    def local(x):
+        return x
+
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        pickle.dumps(local)
+    script = "import pickle, castwise\n@castwise.compile\ndef f(x): return x\nprint(pickle.loads(pickle.dumps(f)) is f)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["True"], done.stderr

@@ -361,6 +361,14 @@ def test_other_arrays_are_refused():
             castwise.dask.apply("a + b", x, bad)
 
 
+def test_parameters_that_are_left_to_their_defaults():
+    f, x = castwise.compile(lambda x, k=2.0, shift=None: x * k if shift is None else x * k + shift), da.ones(4, chunks=2)
+    for arguments, named in (((x,), {}), ((x, 3.0), {}), ((x,), {"shift": x})):
+        same(f(*arguments, **named).compute(), f(*(np.ones(4), *arguments[1:]), **dict.fromkeys(named, np.ones(4))))
+    with pytest.raises(TypeError, match="`x` is missing"):
+        f(shift=x)
+
+
 def test_names_and_weak_arrays_of_programs():
     a = random((6, 5))
     p = castwise.Program("numpy")

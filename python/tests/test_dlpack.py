@@ -57,6 +57,17 @@ def test_memory_is_that_of_the_object():
     np.testing.assert_array_equal(f(Exported(out)), [3] * 5)
 
 
+def test_out_that_exports_a_copy_is_refused():
+    class Copied(Exported):
+        def __dlpack__(self, **named):
+            return self.a.__dlpack__(copy=True, **named)
+
+    f, out = castwise.compile("x + 1"), np.zeros(5)
+    with pytest.raises(ValueError, match="exports one by DLPack"):
+        f(np.ones(5), out=Copied(out))
+    assert not out.any() and f(Copied(out)).tolist() == [1] * 5
+
+
 def test_other_devices_are_refused():
     with pytest.raises(TypeError, match="`x` is on the device .2, 0."):
         castwise.compile("x + 1")(Exported(np.ones(3), device=(2, 0)))

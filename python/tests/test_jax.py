@@ -70,6 +70,7 @@ def test_weak_arrays_promote_as_scalars():
     assert castwise.result_type(half, weak, rules="jax") == "bf16"
     p = castwise.Program("jax")
     assert (p.data("x", "bf16", [3]) * p.constant(weak)).dtype == "bf16"
+    assert "result bf16[3]" in castwise.explain("a * b", rules="jax", a=half, b=weak)
 
 
 def test_what_is_refused():

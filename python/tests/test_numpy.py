@@ -194,6 +194,30 @@ def test_results_of_binary_ufuncs(name):
             np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=2e-3 if want.dtype == "f2" else 1e-6)
 
 
+@pytest.mark.parametrize("name", "bool u1 i1 u2 i2 u4 i4 u8 i8 f2 f4 f8 c8".split())
+def test_rint_gives_floats(name):
+    x = np.array([0, 1, 1, 0]).astype(name)
+    got = castwise.compile(lambda x: np.rint(x))(x)
+    assert got.dtype == np.rint(x).dtype and got.tolist() == np.rint(x).tolist()
+    for rules in ("torch", "jax", "jax,x64") if name[0] in "ui" and x.itemsize < 8 else ():
+        same = castwise.compile(lambda x: (np.rint(x), np.exp(x)), rules=rules)(x)
+        assert same[0].dtype == same[1].dtype and same[0].dtype.kind == "f"
+
+
+def test_isclose_and_nan_to_num():
+    x, y = np.array([1.0, np.nan, np.inf, 100]), np.array([1.001, np.nan, np.inf, 100.5])
+    for named in ({}, {"rtol": 1e-2}, {"rtol": 0, "atol": 0.6, "equal_nan": True}):
+        got = castwise.compile(lambda x, y: np.isclose(x, y, **named))(x, y)
+        assert got.tolist() == np.isclose(x, y, **named).tolist()
+    assert castwise.compile(lambda x: np.isclose(x, y))(x).tolist() == np.isclose(x, y).tolist()
+    for named in ({}, {"nan": 3.0, "posinf": 7}):
+        got = castwise.compile(lambda x: np.nan_to_num(x, **named))(x)
+        assert got.tolist() == np.nan_to_num(x, **named).tolist()
+    assert castwise.compile(lambda x: np.nan_to_num(x))(np.arange(3)).tolist() == [0, 1, 2]
+    with pytest.raises(TypeError, match="does not change its operand"):
+        castwise.compile(lambda x: np.nan_to_num(x, copy=False))(x)
+
+
 def test_masked_arrays_are_refused():
     masked = np.ma.masked_array([1.0, 2.0], [True, False])
     for call in (castwise.compile("a + 1"), castwise.exp, lambda a: castwise.evaluate("a * 2")):

@@ -104,13 +104,15 @@ class _Asked:
 
     def __init__(self, compiled: Compiled) -> None:
         self.compiled = compiled
-        reduced: Any = compiled.__reduce__()
-        self.kind, self.what, self.names, options = reduced[1]
+        self.kind, self.what, options = compiled._parts()
+        self.names = compiled.names
+        self.defaults = compiled._defaults
         self.rules, self.rounding, self.deny, executor = options.__reduce__()[1]
         self.settings = ONE_THREAD if executor is None else tuple(executor.__reduce__()[1])
 
     def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments by name, as a call of the compiled object takes them: of an expression, `pi` and `e` are constants."""
+        """Arguments by name, as a call of the compiled object takes them: of an expression, `pi` and `e` are constants. Those that
+        are left to their defaults are not among them."""
         known = {"pi": math.pi, "e": math.e} if self.kind == "expression" else {}
         names = list(self.names)
         if len(args) != len(names) or named:
@@ -125,9 +127,10 @@ class _Asked:
                 raise TypeError(f"the argument `{name}` is given twice")
         found |= named
         for name in self.names:
-            if name not in found and name not in known:
+            if name not in found and name not in known and name not in self.defaults:
                 raise TypeError(f"the argument `{name}` is missing")
-        return {name: found[name] if name in found else known[name] for name in self.names}
+        found = known | found
+        return {name: found[name] for name in self.names if name in found}
 
     def program(self, given: Mapping[str, Any], *, sized: bool) -> Program:
         """The program for these arguments, with their extents, or for any."""
@@ -147,7 +150,11 @@ class _Asked:
                 values[name] = program.data(name, _dtype(name, x), extents)
             else:
                 values[name] = x
-        result = program.expression(self.what, values) if self.kind == "expression" else self.what(*values.values())
+        if self.kind == "expression":
+            result = program.expression(self.what, values)
+        else:
+            values = self.defaults | values
+            result = self.what(*(values[name] for name in self.names))
         if isinstance(result, Mapping):
             program.fetch(*result.values())
         elif isinstance(result, Var):
