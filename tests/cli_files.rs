@@ -157,7 +157,7 @@ fn one_layout_of_a_model_replaces_the_other() {
     let dir = Dir::new("layouts");
     let (a, _) = models();
     dir.checkpoint("a.safetensors", &a);
-    let others = ["m-1.safetensors", "m-00001-of-00002.npz", "mm.safetensors", "m.txt"];
+    let others = ["m-1.safetensors", "m-00001-of-00002.npz", "mm.safetensors", "m.index.json", "m.txt"];
     others.iter().for_each(|name| dir.file(name, b"other"));
     let copy = ["a", "-i", "a=a.safetensors"];
     let made = |more: &[&str]| {

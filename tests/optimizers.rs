@@ -32,10 +32,26 @@ fn norms_of_half_gradients_are_f32() {
             let near =
                 |got: f64, want: f64| assert!((got / want - 1.0).abs() < 0.01, "{rules} {dtype}: {got}, not {want}");
             let of_both = 500.0 * 2f64.sqrt();
+            assert_eq!(norm.shape(), &[0; 0]);
             near(numbers(&norm)[0], of_both);
             numbers(&clipped).iter().zip([300.0, -400.0]).for_each(|(got, x)| near(*got, x / of_both));
         }
     }
+}
+
+#[test]
+fn norms_of_other_gradients() {
+    let cx = Eager::new(Rules::Torch);
+    let norm = |g: &Var<Eager>| clip_by_norm(std::slice::from_ref(g), 1.0).unwrap().1.result().unwrap();
+    let [inf, three] = [f32::INFINITY, 3.0].map(|re| cx.tensor(&Tensor::from([Complex::new(re, 4.0)])));
+    assert_eq!([norm(&inf), norm(&three)].map(|n| n.item::<f32>().unwrap()), [f32::INFINITY, 5.0]);
+    // 0-d, in its own dtype.
+    assert_eq!(norm(&cx.scalar(-0.1, DType::F64)).item::<f64>().unwrap(), 0.1);
+    // Strict promotion mixes no dtypes; it is JAX's alone.
+    let strict = Settings::new(Rules::Jax).with_strict(true);
+    let of = |settings: Settings| Eager::with_settings(settings).tensor(&Tensor::from([3.0f64, 4.0])).cast(DType::F16);
+    assert_eq!(norm(&of(strict)).dtype(), DType::F16);
+    assert_eq!(norm(&of(strict.with_rules(Rules::Torch))).dtype(), DType::F32);
 }
 
 /// The recorded step.

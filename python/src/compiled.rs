@@ -1,7 +1,8 @@
 //! Compiled programs: what a call looks up, and how it runs.
 //!
 //! Guarantees: a program is typed once for the dtypes and ranks of its arguments, and then found again; calls from many
-//! threads are independent. A scalar argument is a constant: each value is another program. Does not: keep arrays.
+//! threads are independent. A scalar argument is a constant, so each value is another program, but for placeholders
+//! that a program declares. Does not: keep arrays.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -51,7 +52,8 @@ const SHOWN: usize = 3;
 /// A compiled expression, function or program. Call it with arrays, by position or by name.
 ///
 /// The result is a new array, or one that `out=` gives, which may be an argument; of several results a tuple or a dict, of
-/// which `out=` may give some and None for others. Many threads may call it. It pickles as its text.
+/// which `out=` may give some and None for others. Many threads may call it. It pickles as its text, a
+/// function by its name. A call with ``Var``s adds to their program.
 ///
 /// >>> import numpy as np, castwise
 /// >>> f = castwise.compile("a * 0.5 + b")

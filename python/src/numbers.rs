@@ -24,7 +24,7 @@ pub fn fed(name: &str, number: Scalar, dtype: DType) -> Result<Tensor> {
         (Scalar::Int(v), Some((low, high))) if !(low..=high).contains(&v) => {
             wrong(format!(", which holds {low} to {high}"))
         }
-        // Every dtype is one of PyTorch's rules.
+        // PyTorch's rules have every dtype.
         _ => Eager::new(Rules::Torch).scalar(number, dtype).result(),
     }
 }

@@ -22,7 +22,7 @@ pub enum Outcome {
     Refused(Diagnostic),
 }
 
-/// An application that rule sets, each named by an `R`, type differently. `Display` is one line.
+/// An application that rule sets type differently, with what names them. `Display` is one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference<R = Rules> {

@@ -66,7 +66,7 @@ pub(crate) struct Common {
     #[arg(long, requires = "out_dtype")]
     pub(crate) out_dtype_all: bool,
     /// If an input lacks a tensor that others have: error (the default), skip (leave the tensor out), or copy (take it
-    /// from the first input that has it, or from INPUT).
+    /// from the first input of the expression that has it, or from INPUT).
     #[arg(long, value_name = "error|skip|copy[=INPUT]", value_parser = Missing::read)]
     pub(crate) missing: Option<Missing>,
     #[arg(long, help = rules_help("The promotion rules for mixed dtypes"))]

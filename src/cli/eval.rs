@@ -93,7 +93,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     let written = names.clone();
     names.extend(shown(copied.paths(arguments.target.path())));
     if arguments.dry_run {
-        let existing = shown(outputs::existing_outputs(&arguments.target, format, &list, &work.files())?);
+        let existing = shown(outputs::existing_outputs(&arguments.target, format, &list, &work.files())?.0);
         outputs::check_replaced(&arguments.target, format)?;
         let text = if arguments.json {
             metrics::report(arguments, &work, &names, Ran::Dry { existing: &existing, copied: copied.report() })?

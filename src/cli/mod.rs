@@ -4,7 +4,7 @@
 //! Guarantees: the exit status is 0 on success, when the output is complete; 1 for an error in the expression, a
 //! program, a file or the data, when no output is written and an old one is unchanged; 2 for a usage error; 3 if
 //! `--deny` or `--check` refuses the run, when no output is written either. (`diff` has 1 for a difference and 2 for all
-//! errors. A complete output stays if only the report about it can't be printed.) A signal that ends the command leaves no
+//! errors. A complete output stays if only the report about it can't be printed, or an old file can't be removed.) A signal that ends the command leaves no
 //! temporary file. Results go to standard output, everything else to standard error. A reader that closes standard
 //! output early does not cause an error. Does not: compute or decide dtypes; it calls the library's public interface
 //! only.

@@ -65,7 +65,8 @@ impl Output {
         metadata: &BTreeMap<String, String>,
     ) -> Result<Output, Failure> {
         let existing = if target.force { Existing::Replace } else { Existing::Keep };
-        keep(&existing_outputs(target, format, list, read)?, target.force)?;
+        let (present, stale) = existing_outputs(target, format, list, read)?;
+        keep(&present, target.force)?;
         let folder = match format {
             Format::Folder => Some(FolderWriter::create(target.path(), existing)?),
             _ => None,
@@ -90,7 +91,6 @@ impl Output {
             })
         };
         let files = start().map_err(|e| finally(folder.as_ref(), e))?;
-        let stale = stale(format, &layout(target, format, list)?);
         Ok(Output { files, folder, stale })
     }
 
@@ -209,7 +209,7 @@ fn is_weights(end: &str) -> bool {
         let numbers = n.strip_prefix('-')?.strip_suffix(".safetensors")?.split_once("-of-")?;
         Some([numbers.0, numbers.1].iter().all(|n| n.len() == 5 && n.bytes().all(|b| b.is_ascii_digit())))
     };
-    matches!(end, ".safetensors" | ".safetensors.index.json" | ".index.json") || shard(end) == Some(true)
+    matches!(end, ".safetensors" | ".safetensors.index.json") || shard(end) == Some(true)
 }
 
 /// Removes files, of which some may have gone.
@@ -325,23 +325,24 @@ pub(super) fn format(target: &Target, read: &[&Path], dry_run: bool) -> Result<F
     Ok(format)
 }
 
-/// Checks the files of an output, or its folder. Returns those that exist.
+/// Checks the files of an output, or its folder. Returns those that exist, and which of them are to be removed.
 pub(super) fn existing_outputs(
     target: &Target,
     format: Format,
     list: &List,
     read: &[&Path],
-) -> Result<Vec<PathBuf>, Failure> {
+) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
     let files = layout(target, format, list)?;
     match format {
-        Format::Folder => folder(target.path(), read),
-        Format::Pipe | Format::Text => Ok(Vec::new()),
+        Format::Folder => Ok((folder(target.path(), read)?, Vec::new())),
+        Format::Pipe | Format::Text => Ok((Vec::new(), Vec::new())),
         _ => {
             let mut existing = check(&files, read)?;
             let help = "\nhelp: a loader takes this file for a part of the output: write the output under another name";
             let told = |f: Failure| Failure { text: f.text + help, ..f };
-            existing.extend(check(&stale(format, &files), read).map_err(told)?);
-            Ok(existing)
+            let stale = stale(format, &files);
+            existing.extend(check(&stale, read).map_err(told)?);
+            Ok((existing, stale))
         }
     }
 }

@@ -24,7 +24,10 @@ pub(super) fn check(work: &Work) -> Result<(), Failure> {
         0 => String::new(),
         n => format!(", and so would {} like it", tensors(n)),
     };
-    let lines = [report::error(&format!("{text}{more}")), format!("help: `{command}` applies such scales")];
+    let lines = [
+        report::error(&format!("{text}{more}")),
+        format!("help: `{command}` applies such scales; those of rows have the shape [rows, 1]"),
+    ];
     Err(Failure { text: lines.join("\n"), code: 1 })
 }
 

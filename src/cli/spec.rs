@@ -88,7 +88,7 @@ fn split(path: &Path, at: usize) -> Option<(&Path, &str)> {
 pub(crate) enum Missing {
     Error,
     Skip,
-    /// Copy the tensor of the input with this name, or of the first input that has it.
+    /// Copy the tensor of the input with this name, or of the first input of the expression that has it.
     Copy(Option<String>),
 }
 

@@ -9,7 +9,10 @@
 
 use crate::base::dtype::DType;
 use crate::base::generator::Key;
+use crate::base::location::here;
+use crate::base::scalar::Scalar;
 use crate::graph::var::{Mode, Var};
+use crate::promotion::Rules;
 
 /// What a step computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -277,7 +280,7 @@ impl Step {
 }
 
 /// Gradients with their global norm limited: each times `most` over the norm of all, if that is larger; and that norm. Norms are computed in f32, of
-/// f64 in f64, and under strict promotion in the gradients' dtype. Without gradients there is nothing.
+/// f64 in f64, and under JAX's strict promotion in the gradients' dtype. Without gradients there is nothing.
 ///
 /// ```
 /// use castwise::{clip_by_norm, prelude::*};
@@ -290,8 +293,15 @@ impl Step {
 /// ```
 #[track_caller]
 pub fn clip_by_norm<M: Mode>(gradients: &[Var<M>], most: f64) -> Option<(Vec<Var<M>>, Var<M>)> {
-    // Strict promotion refuses to widen.
-    let wide = |g: &Var<M>| if M::settings(&g.0).strict { g.clone() } else { g * g.full_like(1.0, DType::F32) };
+    let at = here();
+    let wide = |g: &Var<M>| {
+        let settings = M::settings(&g.0);
+        if settings.rules == Rules::Jax && settings.strict {
+            return g.clone();
+        }
+        // -0 changes no number.
+        g + M::scalar(&g.0, Scalar::Float(-0.0), DType::F32, at.clone()).expand_like(g)
+    };
     let squares = gradients.iter().map(|g| wide(g).norm().square());
     let norm = squares.reduce(|a, b| a + b)?.sqrt();
     // PyTorch's `clip_grad_norm_` adds 1e-6.

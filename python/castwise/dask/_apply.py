@@ -107,7 +107,8 @@ class _Asked:
         self.kind, self.what, options = compiled._parts()
         self.names = compiled.names
         self.defaults = compiled._defaults
-        self.rules, self.rounding, self.deny, executor = options.__reduce__()[1]
+        asked: Any = options.__reduce__()[1]
+        self.rules, self.rounding, self.deny, executor = asked
         self.settings = ONE_THREAD if executor is None else tuple(executor.__reduce__()[1])
 
     def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:

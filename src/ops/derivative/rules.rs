@@ -98,7 +98,7 @@ pub(crate) fn imag(d: Application<'_>) -> Value<'_> {
     if d.is_complex() { d.pair(d.number(0.0), d.g()) } else { d.nothing() }
 }
 
-/// Of x in x log(y): 0 for zeros, also where log(y) is not finite.
+/// Of x in x log(y): of real zeros 0, also where log(y) is not finite.
 pub(crate) fn xlogy(d: Application<'_>) -> Value<'_> {
     let (x, y) = (d.x(0), d.x(1));
     if d.is_complex() {

@@ -55,6 +55,8 @@ fn elements(typed: &TypedProgram, node: NodeId) -> usize {
 /// The nodes that depend on constants alone and whose values are fetched or read by nodes that do not: they are computed once, when the
 /// plan is made, unless they have too many elements.
 pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> {
+    let aliases = Aliases::of(typed);
+    let live = live(typed, fetches, &aliases, &HashMap::new());
     let mut constant = vec![false; typed.len()];
     let mut left = FOLDED;
     for (i, n) in typed.nodes.iter().enumerate() {
@@ -66,7 +68,7 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
             // What is only like a feed may have its dims.
             _ if typed.shape_of(i as NodeId).iter().any(|d| matches!(d, SymDim::Sym(_))) => false,
             _ if !n.inputs().all(|a| constant[a as usize]) => false,
-            _ if !is_computed(typed, i as NodeId) => true,
+            _ if !live[i] || !is_computed(typed, i as NodeId) => true,
             _ => {
                 let elements = n.inputs().chain([i as NodeId]).map(|n| elements(typed, n)).max();
                 let fits = elements.and_then(|n| left.checked_sub(n));
@@ -76,8 +78,6 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
         };
     }
     let mut wanted = vec![false; typed.len()];
-    let aliases = Aliases::of(typed);
-    let live = live(typed, fetches, &aliases, &HashMap::new());
     let source = |n: NodeId| aliases.source(n) as usize;
     fetches.iter().for_each(|n| wanted[source(*n)] = constant[source(*n)]);
     for (i, n) in typed.nodes.iter().enumerate() {

@@ -312,7 +312,8 @@ fn check_dims(typed: &TypedProgram, c: &DimCheck, values: &[usize]) -> Result<()
         }
     };
     let (a, b) = (named(&c.dims.0), named(&c.dims.1));
-    Err(Error::Shape(format!("cannot broadcast in `{}` at axis {}: {a} vs {b}\n  at {}", c.op, c.axis, c.location)))
+    let what = if c.asked == Asked::Equal { "the extents differ" } else { "cannot broadcast" };
+    Err(Error::Shape(format!("{what} in `{}` at axis {}: {a} vs {b}\n  at {}", c.op, c.axis, c.location)))
 }
 
 fn known_names(typed: &TypedProgram) -> String {
