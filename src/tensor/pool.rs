@@ -13,6 +13,18 @@ use crate::base::host::Kept;
 /// The maximum number of distinct sizes; beyond it, entries of sizes without buffers are removed.
 const MAX_SIZES: usize = 64;
 
+/// How many of the buffers of a size are looked at for one of the same thread.
+const NEAR: usize = 16;
+
+thread_local! {
+    /// Its address tells this thread from others, also while the thread ends, when `thread::current` panics.
+    static HERE: u8 = const { 0 };
+}
+
+fn this_thread() -> usize {
+    HERE.try_with(|here| std::ptr::from_ref(here).addr()).unwrap_or(0)
+}
+
 /// Buffers for reuse, by size.
 pub(crate) struct Pool {
     state: Kept<State>,
@@ -22,7 +34,8 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct State {
-    free: BTreeMap<usize, Vec<Memory>>,
+    /// The buffers of each size, with the threads that returned them.
+    free: BTreeMap<usize, Vec<(usize, Memory)>>,
     bytes: usize,
 }
 
@@ -46,14 +59,16 @@ impl Pool {
         drop(freed);
     }
 
-    /// Takes a buffer of exactly this size.
+    /// Takes a buffer of exactly this size: one that this thread returned, which may be in its processor's caches, if that is among the
+    /// last ones.
     pub(super) fn take(&self, size: usize) -> Option<Memory> {
+        let own = this_thread();
         let mut s = self.state();
-        let found = s.free.get_mut(&size)?.pop();
-        if found.is_some() {
-            s.bytes -= size;
-        }
-        found
+        let all = s.free.get_mut(&size)?;
+        let back = all.iter().rev().take(NEAR).position(|(of, _)| *of == own).unwrap_or(0);
+        let (_, found) = all.swap_remove(all.len().checked_sub(1 + back)?);
+        s.bytes -= size;
+        Some(found)
     }
 
     /// Returns a buffer to the pool. If the limit would be exceeded, the largest buffers are freed; a buffer larger
@@ -77,7 +92,7 @@ impl Pool {
             s.free.retain(|_, all| !all.is_empty());
         }
         s.bytes += size;
-        s.free.entry(size).or_default().push(buffer);
+        s.free.entry(size).or_default().push((this_thread(), buffer));
         drop(s);
         drop(freed);
     }

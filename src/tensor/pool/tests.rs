@@ -19,3 +19,15 @@ fn a_pool_keeps_at_most_its_limit_and_nothing_once_closed() {
     drop(last);
     assert_eq!(pool.state().bytes, 0);
 }
+
+#[test]
+fn a_thread_takes_what_it_returned() {
+    let pool = Pool::new(1 << 10);
+    let (own, other) = (Memory::zeroed(64).unwrap(), Memory::zeroed(64).unwrap());
+    let addresses = [&own, &other].map(|b| b.bytes().as_ptr());
+    pool.put(own);
+    std::thread::scope(|scope| _ = scope.spawn(|| pool.put(other)));
+    // Then what there is.
+    let taken = [pool.take(64).unwrap(), pool.take(64).unwrap()];
+    assert_eq!(taken.each_ref().map(|b| b.bytes().as_ptr()), addresses);
+}
