@@ -3,7 +3,8 @@
 //! Guarantees: of handles the result is one of their program; of arrays it is computed at once, under the rules of their
 //! library. Does not: read attributes.
 
-use castwise::{Eager, Operand, Program, Scalar, Settings, with_location};
+use castwise::shape::Dims;
+use castwise::{DType, Eager, Operand, Program, Scalar, Settings, Var, with_location};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -51,6 +52,14 @@ fn of_arrays<'py>(
     let all = all.collect::<PyResult<SmallVec<[Operand<Eager>; 4]>>>()?;
     let made = with_location(here(py), || py.detach(|| what.to(&all))).ok_or_else(no_array)?;
     PyArray::made(py, settings, &made)
+}
+
+/// A placeholder of a program, at the caller's line of Python.
+pub fn placeholder(py: Python<'_>, program: &Program, name: &str, dtype: DType, dims: Dims, weak: bool) -> Var {
+    with_location(here(py), || match weak {
+        true => program.weak_data(name, dtype, dims),
+        false => program.data(name, dtype, dims),
+    })
 }
 
 /// A handle or a number as an operand in a program, or an array as a constant of it.

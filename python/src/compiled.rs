@@ -309,9 +309,7 @@ impl Compiled {
             values.push(match g {
                 Given::Array { dtype, rank, weak } => {
                     let dims = Dims(vec![Dim::Dynamic; *rank]);
-                    let data =
-                        || if *weak { program.weak_data(name, *dtype, dims) } else { program.data(name, *dtype, dims) };
-                    let var = castwise::with_location(here(py), data);
+                    let var = apply::placeholder(py, &program, name, *dtype, dims, *weak);
                     Some(PyVar::handle(py, program.clone(), var)?.into_any())
                 }
                 Given::Scalar(s) => Some(python_scalar(py, *s)?),

@@ -84,18 +84,8 @@ impl Described {
     /// The dtypes of the results: one, a tuple or a dict, as a call returns them.
     pub fn result_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let typed = self.typed(py)?;
-        let dtypes: Vec<&str> = self.vars.iter().filter_map(|v| typed.dtype(v).map(DType::name)).collect();
-        match &self.form {
-            Form::One => Ok(dtypes.into_pyobject(py)?.get_item(0)?),
-            Form::Tuple => Ok(PyTuple::new(py, dtypes)?.into_any()),
-            Form::Dict(names) => {
-                let all = PyDict::new(py);
-                for (name, dtype) in names.iter().zip(dtypes) {
-                    all.set_item(name, dtype)?;
-                }
-                Ok(all.into_any())
-            }
-        }
+        let dtypes = self.vars.iter().filter_map(|v| typed.dtype(v).map(DType::name));
+        self.form.of(py, dtypes.map(|d| PyString::new(py, d).into_any()).collect())
     }
 }
 

@@ -2,14 +2,7 @@
 //!
 //! Guarantees: a number is refused if the dtype is of a lower category, or does not hold the integer. Does not: check shapes.
 
-use castwise::{Category, DType, Eager, Error, Result, Rules, Scalar, Tensor};
-
-/// The least and the largest element of an integer dtype.
-fn range(dtype: DType) -> Option<(i128, i128)> {
-    let unsigned = dtype.is_unsigned();
-    let beyond = 1i128 << (8 * dtype.size() - usize::from(!unsigned));
-    (dtype.category() == Category::Int).then_some((if unsigned { 0 } else { -beyond }, beyond - 1))
-}
+use castwise::{DType, Eager, Error, Result, Rules, Scalar, Tensor};
 
 /// A number as the 0-d tensor that is fed for a placeholder of this name and dtype.
 pub fn fed(name: &str, number: Scalar, dtype: DType) -> Result<Tensor> {
@@ -20,7 +13,7 @@ pub fn fed(name: &str, number: Scalar, dtype: DType) -> Result<Tensor> {
     if number.category() > dtype.category() {
         return wrong(String::new());
     }
-    match (number, range(dtype)) {
+    match (number, dtype.int_range()) {
         (Scalar::Int(v), Some((low, high))) if !(low..=high).contains(&v) => {
             wrong(format!(", which holds {low} to {high}"))
         }

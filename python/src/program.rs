@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::apply;
 use crate::arrays;
 use crate::compiled::parse;
 use crate::dtypes;
@@ -99,9 +100,7 @@ impl PyProgram {
         for d in shape.map(|s| s.try_iter()).transpose()?.into_iter().flatten() {
             dims.push(dim(&d?)?);
         }
-        let (dims, program) = (Dims(dims), &self.program);
-        let data = || if weak { program.weak_data(name, dtype, dims) } else { program.data(name, dtype, dims) };
-        self.handle(py, with_location(here(py), data))
+        self.handle(py, apply::placeholder(py, &self.program, name, dtype, Dims(dims), weak))
     }
 
     /// An array that is part of the program, as a copy. A weak array of JAX promotes as a scalar does.

@@ -37,7 +37,7 @@ pub fn infer(program: &Program) -> Result<TypedProgram> {
     let before = program.shared.take_inference();
     let state = program.shared.read();
     span!(DEBUG, span = "infer" { nodes: state.nodes.node_count() } + typed_nodes);
-    let before = before.and_then(|kept| kept.downcast::<Inference>().ok()).filter(|i| i.holds_for(&state));
+    let before = before.and_then(|kept| kept.downcast::<Inference>().ok());
     let mut inference = before.unwrap_or_else(|| Box::new(begun(program)));
     inference.advance(&state);
     record!(span, typed_nodes: inference.nodes.len());
@@ -114,7 +114,6 @@ impl Inference {
         for node in state.nodes.node_indices().skip(self.of_program.len()) {
             self.next(state, node);
         }
-        self.weak = state.weak.len();
     }
 
     /// Types the node after those that are typed; `None` if it, or something it uses, is faulty.

@@ -267,7 +267,7 @@ impl DType {
     }
 
     /// Whether this is a float dtype of 8 bits: `f8e4m3fn`, `f8e5m2`.
-    pub(crate) const fn is_byte_float(self) -> bool {
+    pub const fn is_byte_float(self) -> bool {
         self.is_float() && self.size() == 1
     }
 
@@ -341,7 +341,12 @@ impl DType {
     }
 
     /// The smallest and the largest element of an integer dtype.
-    pub(crate) const fn int_range(self) -> Option<(i128, i128)> {
+    ///
+    /// ```
+    /// use castwise::DType;
+    /// assert_eq!((DType::I8.int_range(), DType::F32.int_range()), (Some((-128, 127)), None));
+    /// ```
+    pub const fn int_range(self) -> Option<(i128, i128)> {
         if !matches!(self.category(), Category::Int) {
             return None;
         }

@@ -53,7 +53,7 @@ pub(super) fn adapted(path: &Path, list: &List) -> Result<(String, Vec<String>),
     let text = read_text(path, MAX)?;
     let dtype = main_dtype(list).and_then(framework_name);
     let has_bytes = list.iter().any(|(_, d, _)| match d {
-        StoredDType::Known(d) => d.is_float() && d.size() == 1,
+        StoredDType::Known(d) => d.is_byte_float(),
         StoredDType::Foreign(_) => true,
     });
     let mut edits = Vec::new();

@@ -35,7 +35,7 @@ pub(super) struct Stats {
 /// A value that ops compute with: 8-bit floats are only stored.
 fn computed(v: &Var, dtype: DType) -> Var {
     match dtype.category() {
-        Category::Float if dtype.size() == 1 => v.cast(DType::F32),
+        Category::Float if dtype.is_byte_float() => v.cast(DType::F32),
         Category::Complex if dtype == DType::C32 => v.cast(DType::C64),
         Category::Bool => v.cast(DType::U8),
         _ => v.clone(),

@@ -89,7 +89,7 @@ pub(super) fn source(
 fn scaled(inputs: &[Input], uses: &[usize], source: usize, tensor: &str) -> Result<(), Failure> {
     let lacks = uses.iter().map(|i| &inputs[*i]).find(|i| i.is_sibling() && !i.has(tensor));
     let (Some(lacks), Ok((dtype, _))) = (lacks, inputs[source].info(tensor)) else { return Ok(()) };
-    if !dtype.is_float() || dtype.size() > 1 {
+    if !dtype.is_byte_float() {
         return Ok(());
     }
     let (tensor, sibling) = (report::escaped(tensor), report::escaped(&lacks.name));

@@ -6,13 +6,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
-use std::fs::DirEntry;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use castwise::io::{
     Compression, Existing, FolderWriter, Npy, NpyWriter, NpzWriter, SafeTensorsWriter, ShardedWriter, Stored,
-    StoredDType, check_output, write_npy, write_npy_to, write_text,
+    StoredDType, check_output, checkpoint_files, write_npy, write_npy_to, write_text,
 };
 use castwise::{DType, Error, Tensor};
 
@@ -187,29 +186,9 @@ impl Output {
 /// index comes first, so that it never names shards that have gone.
 fn stale(format: Format, files: &[PathBuf]) -> Vec<PathBuf> {
     let last = files.last().filter(|_| matches!(format, Format::SafeTensors | Format::Index));
-    let name = last.and_then(|path| path.file_name()?.to_str());
-    let (Some(path), Some(name)) = (last, name) else { return Vec::new() };
-    let name = name.strip_suffix(".index.json").unwrap_or(name);
-    let stem = name.strip_suffix(".safetensors").unwrap_or(name);
-    let parent = path.parent().unwrap_or(Path::new(""));
-    let read = if parent == Path::new("") { Path::new(".") } else { parent };
-    let is_file = |e: &DirEntry| e.file_type().is_ok_and(|t| t.is_file() || t.is_symlink());
-    let entries = std::fs::read_dir(read).into_iter().flatten().flatten().filter(is_file);
-    let names = entries.filter_map(|e| e.file_name().into_string().ok());
-    let of_model = |n: &String| n.strip_prefix(stem).is_some_and(is_weights);
     let written: HashSet<&OsStr> = files.iter().filter_map(|f| f.file_name()).collect();
-    let mut all: Vec<String> = names.filter(|n| of_model(n) && !written.contains(OsStr::new(n))).collect();
-    all.sort_by_key(|n| (!n.ends_with(".index.json"), n.clone()));
-    all.into_iter().map(|n| parent.join(n)).collect()
-}
-
-/// Whether the name of a model with this end is that of its weights: one file, a shard or the index.
-fn is_weights(end: &str) -> bool {
-    let shard = |n: &str| {
-        let numbers = n.strip_prefix('-')?.strip_suffix(".safetensors")?.split_once("-of-")?;
-        Some([numbers.0, numbers.1].iter().all(|n| n.len() == 5 && n.bytes().all(|b| b.is_ascii_digit())))
-    };
-    matches!(end, ".safetensors" | ".safetensors.index.json") || shard(end) == Some(true)
+    let all = last.map_or(Vec::new(), |path| checkpoint_files(path)).into_iter();
+    all.filter(|path| path.file_name().is_none_or(|n| !written.contains(n))).collect()
 }
 
 /// Removes files, of which some may have gone.

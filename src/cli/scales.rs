@@ -35,7 +35,7 @@ pub(super) fn check(work: &Work) -> Result<(), Failure> {
 fn unscaled(work: &Work, job: &Job) -> Option<(String, &'static str)> {
     let (plan, e) = work.of(job);
     e.uses.iter().map(|i| &work.inputs[*i]).filter(|i| i.is_named() && !i.is_sibling()).find_map(|input| {
-        let (dtype, dims) = input.info(&job.name).ok().filter(|(d, _)| d.is_float() && d.size() == 1)?;
+        let (dtype, dims) = input.info(&job.name).ok().filter(|(d, _)| d.is_byte_float())?;
         let named = SCALES.iter().map(|(end, command)| (format!("{}{end}", job.name), *command));
         let (scale, command) = named.into_iter().find(|(scale, _)| input.has(scale))?;
         let used = e.uses.iter().any(|i| work.inputs[*i].is_tensor_of(&job.name, input, &scale));

@@ -160,7 +160,7 @@ pub(super) fn contraction(text: &str) -> Result<Contraction, String> {
 
 pub(super) fn float(text: &str) -> Result<DType, String> {
     let dtype: DType = text.parse().map_err(|e: castwise::UnknownDType| e.to_string())?;
-    let is_computed = dtype.is_float() && dtype.size() > 1;
+    let is_computed = dtype.is_float() && !dtype.is_byte_float();
     if is_computed { Ok(dtype) } else { Err(format!("{dtype} is none of f16, bf16, f32 and f64")) }
 }
 

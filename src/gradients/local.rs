@@ -21,7 +21,8 @@ use crate::graph::typed::{Arg, NodeId, TypedKind};
 use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::ops::derivative::{Application, Build, Item, Rule};
 use crate::ops::{Attrs, Choice, Op, Output};
-use crate::promotion::Rules;
+use crate::promotion::operand::OperandType;
+use crate::promotion::signature;
 
 use super::term::{Term, negated};
 use super::values::{Values, extents};
@@ -232,7 +233,7 @@ impl Build for Local<'_> {
             return refused;
         }
         let Item::Node(i) = self.operand(0) else { return self.misplaced() };
-        let x = self.items.borrow()[i].0.clone();
+        let (x, dtype) = self.items.borrow()[i].clone();
         // Over several dims there are positions in all of them alone.
         let dims = (along.axes.len() < 2).then(|| along.axes.into());
         let mut attrs = Attrs { dims, ..Attrs::default() }.with_keepdim(op.is_reduction());
@@ -241,10 +242,11 @@ impl Build for Local<'_> {
             // An op of positions may take no choice where the op takes one.
             (attrs.number, attrs.choice) = (number, choice.filter(|_| op.def().choice.is_some()));
         }
+        // JAX's are i32 without x64.
+        let typed = signature(&self.values.typed.settings(), op, &[OperandType::dim(dtype)], &attrs);
+        let is_long = typed.is_ok_and(|s| s.result == DType::I64);
         let found = Graph::apply(op, &[x.into()], attrs, self.at.clone());
-        // JAX's positions are i32 without x64.
-        let is_jax = self.values.typed.settings().rules == Rules::Jax;
-        self.item(if is_jax { self.cast(&found, DType::I64) } else { found }, DType::I64)
+        self.item(if is_long { found } else { self.cast(&found, DType::I64) }, DType::I64)
     }
 
     fn index(&self) -> Item {

@@ -197,7 +197,7 @@ impl Shared {
         Var(NodeRef { program: self.clone(), node })
     }
 
-    /// A placeholder or constant. No other thread sees it before it is known whether it is weak.
+    /// A placeholder or constant, which promotes as a scalar does if it is weak.
     fn push_leaf(self: &Arc<Self>, kind: Kind, location: SourceLocation, weak: bool) -> Var {
         let node = self.change(|state| {
             let node = self.add(state, kind, location, &[]);
@@ -417,14 +417,10 @@ impl Program {
     /// `["n", "m"]` (dynamic, equal wherever the name stands), or `()` for 0-d.
     #[track_caller]
     pub fn data(&self, name: &str, dtype: DType, dims: impl Into<Dims>) -> Var {
-        self.data_at(name, dtype, dims.into(), here())
+        self.data_at(name, dtype, dims.into(), here(), false)
     }
 
-    pub(crate) fn data_at(&self, name: &str, dtype: DType, dims: Dims, location: SourceLocation) -> Var {
-        self.placeholder(name, dtype, dims, location, false)
-    }
-
-    fn placeholder(&self, name: &str, dtype: DType, dims: Dims, location: SourceLocation, weak: bool) -> Var {
+    pub(crate) fn data_at(&self, name: &str, dtype: DType, dims: Dims, location: SourceLocation, weak: bool) -> Var {
         match impossible(name, &dims, &self.shared.limits) {
             Some(message) => {
                 let v = self.poison(DiagnosticKind::BadParameter, message, location);
@@ -450,28 +446,23 @@ impl Program {
     /// ```
     #[track_caller]
     pub fn weak_data(&self, name: &str, dtype: DType, dims: impl Into<Dims>) -> Var {
-        self.placeholder(name, dtype, dims.into(), here(), true)
+        self.data_at(name, dtype, dims.into(), here(), true)
     }
 
     /// A weak tensor that is part of the program: see [`weak_data`](Program::weak_data).
     #[track_caller]
     pub fn weak_constant(&self, tensor: Tensor) -> Var {
-        self.tensor(tensor, here(), true)
-    }
-
-    /// Says that a placeholder or constant of this program, which no other thread has, promotes as a scalar does.
-    pub(crate) fn weaken(&self, v: Var) -> Var {
-        self.weaken_node(v.0.node);
-        v
-    }
-
-    pub(crate) fn weaken_node(&self, node: NodeIndex) {
-        self.shared.change(|state| state.weak.insert(node));
+        self.constant_at(tensor, here(), true)
     }
 
     /// Adds a node whose operands are this program's.
     pub(crate) fn append(&self, kind: Kind, location: SourceLocation, inputs: &[(NodeIndex, u8)]) -> NodeIndex {
         self.shared.push(kind, location, inputs).0.node
+    }
+
+    /// Adds a placeholder or constant.
+    pub(crate) fn append_leaf(&self, kind: Kind, location: SourceLocation, weak: bool) -> NodeIndex {
+        self.shared.push_leaf(kind, location, weak).0.node
     }
 
     /// Says that gradients appended the nodes from `start` on.
@@ -534,10 +525,10 @@ impl Program {
     /// A tensor that is part of the program.
     #[track_caller]
     pub fn constant(&self, tensor: Tensor) -> Var {
-        self.tensor(tensor, here(), false)
+        self.constant_at(tensor, here(), false)
     }
 
-    fn tensor(&self, tensor: Tensor, location: SourceLocation, weak: bool) -> Var {
+    pub(crate) fn constant_at(&self, tensor: Tensor, location: SourceLocation, weak: bool) -> Var {
         match check_within(tensor.shape(), &self.shared.limits) {
             Ok(_) => self.shared.push_leaf(Kind::Constant(tensor), location, weak),
             Err(e) => self.poison(DiagnosticKind::BadParameter, format!("a constant is too large: {e}"), location),

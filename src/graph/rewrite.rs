@@ -189,13 +189,13 @@ impl<'a> Visit<'a> {
             (_, NodeKind::View { from, view: None }) => self.var(*from).cloned(),
             (_, NodeKind::Cast { from, note }) if note.reason != Reason::Requested => self.var(*from).cloned(),
             (Some(Kind::Data { name, dtype, dims }), NodeKind::Feed(_)) => {
-                Ok(self.leaf(self.program.data_at(name, *dtype, dims.clone(), here())))
+                Ok(self.program.data_at(name, *dtype, dims.clone(), here(), self.is_weak()))
             }
             (Some(Kind::Apply { scalars: [Some(s), ..], .. }), NodeKind::Constant(_)) => {
                 Ok(self.program.scalar(*s, self.node.dtype))
             }
             (Some(Kind::Composite { .. }), NodeKind::Constant(t)) => Ok(self.program.constant((*t).clone())),
-            (_, NodeKind::Constant(t)) => Ok(self.leaf(self.program.constant((*t).clone()))),
+            (_, NodeKind::Constant(t)) => Ok(self.program.constant_at((*t).clone(), here(), self.is_weak())),
             (Some(Kind::Apply { op, attrs, scalars }), _) => {
                 let mut operands = self.operands()?;
                 for (o, written) in operands.iter_mut().zip(scalars) {
@@ -332,9 +332,9 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// A placeholder or constant, which promotes as this one does.
-    fn leaf(&self, v: Var) -> Var {
-        if self.typed.nodes[self.position()].weak { self.program.weaken(v) } else { v }
+    /// Whether the value promotes as a scalar does.
+    fn is_weak(&self) -> bool {
+        self.typed.nodes[self.position()].weak
     }
 }
 

@@ -35,7 +35,7 @@ pub use npy_writer::NpyWriter;
 pub use npz::{Compression, Npz, NpzWriter};
 pub use output::{Existing, check_output, remove_temporaries, write_text};
 pub use safetensors::{SafeTensors, SafeTensorsWriter};
-pub use sharded::{ShardedSafeTensors, ShardedWriter};
+pub use sharded::{ShardedSafeTensors, ShardedWriter, checkpoint_files};
 pub use stored::{ForeignDType, Stored, StoredDType};
 
 fn io_error(path: &Path, source: io::Error) -> Error {

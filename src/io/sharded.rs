@@ -23,7 +23,7 @@ use crate::tensor::Tensor;
 
 mod writer;
 
-pub use writer::ShardedWriter;
+pub use writer::{ShardedWriter, checkpoint_files};
 
 /// An open sharded checkpoint: the headers are in memory, and the tensors stay on disk until
 /// [`load`](ShardedSafeTensors::load) reads them.

@@ -39,7 +39,7 @@ fn weight(prim: Prim, dtype: DType) -> u32 {
 fn conversion(p: cast::Prim) -> u32 {
     use Category::{Complex, Float};
     match (p.from, p.to) {
-        (from, to) if from.size() == 1 && from.is_float() || to.size() == 1 && to.is_float() => EIGHT_BITS,
+        (from, to) if from.is_byte_float() || to.is_byte_float() => EIGHT_BITS,
         (_, DType::BF16) => 8,
         (from, to) if from.is_narrow() || to.is_narrow() => 2,
         (from, to) if (from.category() == Float) != (to.category() == Float) => 4,

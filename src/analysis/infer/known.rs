@@ -11,7 +11,6 @@ use crate::base::error::Diagnostic;
 use crate::base::limits::Limits;
 use crate::base::shape::SymDim;
 use crate::base::view::Slice;
-use crate::graph::program::State;
 use crate::graph::typed::{DimCheck, DynDim, NodeId, TypedNode};
 use crate::promotion::Settings;
 
@@ -57,8 +56,6 @@ pub(super) struct Inference {
     pub(super) feed_index: HashMap<Arc<str>, u32>,
     /// For each node of the program that was visited, its typed node.
     pub(super) of_program: Arc<Vec<NodeId>>,
-    /// How many of these are weak placeholders or constants.
-    pub(super) weak: usize,
     pub(super) faults: Vec<Diagnostic>,
 }
 
@@ -77,14 +74,8 @@ impl Inference {
             feeds: Vec::new(),
             feed_index: HashMap::new(),
             of_program: Arc::default(),
-            weak: 0,
             faults: Vec::new(),
         }
-    }
-
-    /// Whether the nodes that were visited are as they were: a node may have become weak after it was written.
-    pub(super) fn holds_for(&self, state: &State) -> bool {
-        self.weak == state.weak.iter().filter(|n| n.index() < self.of_program.len()).count()
     }
 
     /// The typed node of a node that was visited; `None` if it is faulty.

@@ -36,16 +36,6 @@ fn a_typed_program_stays_as_it_was_typed() {
 }
 
 #[test]
-fn what_becomes_weak_after_it_was_typed_is_typed_again() {
-    let p = Program::new(Rules::Jax);
-    let (x, s) = (p.data("x", DType::BF16, [3]), p.data("s", DType::F32, ()));
-    let y = &x * &s;
-    assert_eq!(p.infer().unwrap().dtype(&y), Some(DType::F32));
-    p.weaken(s);
-    assert_eq!(p.infer().unwrap().dtype(&y), Some(DType::BF16));
-}
-
-#[test]
 fn mistakes_are_reported_each_time() {
     let p = Program::new(Rules::Torch);
     let (x, y) = (p.data("x", DType::F32, [2]), p.data("y", DType::F32, [3]));

@@ -494,7 +494,7 @@ impl Tensor<'_> {
 
     /// The dtype of the arithmetic.
     fn arithmetic(&self, operands: &[usize], types: &[(DType, Vec<Dim>)]) -> Result<DType, Refused> {
-        let f8 = types.iter().position(|(d, _)| d.is_float() && d.size() == 1);
+        let f8 = types.iter().position(|(d, _)| d.is_byte_float());
         if let Some(at) = f8.filter(|_| !self.recipe.takes_f8) {
             let (name, dtype) = (report::escaped(&self.inputs[operands[at]].name), types[at].0);
             return Err(Refused::Data(format!(

@@ -3,9 +3,12 @@
 //! Guarantees: shards are named `NAME-00001-of-00003.safetensors` and are in the directory of
 //! `NAME.safetensors.index.json`; each has at most the given size, unless it holds a single larger tensor; the index is
 //! published last, and an old index is removed before the first new shard is published, so that there is never an index
-//! with the shards of another checkpoint. Does not: remove the shards of an older checkpoint that have other names.
+//! with the shards of another checkpoint. Does not: remove the shards of an older checkpoint that have other
+//! names, which [`checkpoint_files`] finds.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use crate::base::error::{Error, Result};
@@ -193,6 +196,47 @@ fn split(tensors: &[Listed], max: u64) -> Result<Vec<&[Listed]>> {
     Ok(groups)
 }
 
+/// The end of an index's name.
+const INDEX: &str = ".index.json";
+
+/// What the names of a checkpoint's files begin with, of the name of its file or index.
+fn stem(name: &str) -> &str {
+    let name = name.strip_suffix(INDEX).unwrap_or(name);
+    name.strip_suffix(".safetensors").unwrap_or(name)
+}
+
+/// Whether this end makes a stem the name of a checkpoint: of its file, its index or a shard.
+fn is_checkpoint(end: &str) -> bool {
+    let digits = |n: &str| n.len() == 5 && n.bytes().all(|b| b.is_ascii_digit());
+    let numbers = || end.strip_prefix('-')?.strip_suffix(".safetensors")?.split_once("-of-");
+    matches!(end, ".safetensors" | ".safetensors.index.json") || numbers().is_some_and(|(i, n)| digits(i) && digits(n))
+}
+
+/// The files that a loader may take for the checkpoint at `path`, a `.safetensors` file or an index: those in its directory that are named
+/// as its file, its index or one of its shards, however many. The index comes first. A directory that can't be listed has none.
+///
+/// ```
+/// use castwise::io::checkpoint_files;
+/// let directory = std::env::temp_dir().join(format!("castwise-files-{}", std::process::id()));
+/// std::fs::create_dir_all(&directory)?;
+/// let all = ["m.safetensors.index.json", "m-00001-of-00002.safetensors", "m.safetensors"].map(|n| directory.join(n));
+/// for path in all.iter().chain([&directory.join("m-1.safetensors")]) {
+///     std::fs::write(path, "")?;
+/// }
+/// assert_eq!(checkpoint_files(&all[2]), all);
+/// # std::fs::remove_dir_all(directory)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn checkpoint_files(path: &Path) -> Vec<PathBuf> {
+    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return Vec::new() };
+    let is_file = |e: &DirEntry| e.file_type().is_ok_and(|t| t.is_file() || t.is_symlink());
+    let entries = std::fs::read_dir(directory(path)).into_iter().flatten().flatten().filter(is_file);
+    let names = entries.filter_map(|e| e.file_name().into_string().ok());
+    let mut all: Vec<String> = names.filter(|n| n.strip_prefix(stem(name)).is_some_and(is_checkpoint)).collect();
+    all.sort_by_key(|n| (!n.ends_with(INDEX), n.clone()));
+    all.iter().map(|n| path.with_file_name(n)).collect()
+}
+
 /// The paths of `count` shards, in the directory of the index and named after it.
 fn shard_paths(index: &Path, count: usize) -> Result<Vec<PathBuf>> {
     let name = index.file_name().unwrap_or_default();
@@ -202,8 +246,7 @@ fn shard_paths(index: &Path, count: usize) -> Result<Vec<PathBuf>> {
             "the name of an index must be UTF-8, because the index contains the names of its shards as text",
         ));
     };
-    let name = name.strip_suffix(".index.json");
-    let stem = name.map(|n| n.strip_suffix(".safetensors").unwrap_or(n)).filter(|n| !n.is_empty());
+    let stem = Some(name).filter(|n| n.ends_with(INDEX)).map(stem).filter(|n| !n.is_empty());
     let Some(stem) = stem else {
         return Err(format_error(index, "the name of an index must be `NAME.safetensors.index.json`"));
     };

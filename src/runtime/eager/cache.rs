@@ -130,8 +130,8 @@ pub(super) fn apply(
 impl Step {
     /// Plans the op as a program that is fed the tensors.
     fn new(key: &Key, args: &[Arg<'_>], location: &SourceLocation) -> Result<Step> {
-        let fed = |program: &Program, i: usize, t: &Tensor| {
-            program.data_at(&format!("operand {i}"), t.dtype(), t.shape().into(), location.clone())
+        let fed = |program: &Program, i: usize, t: &Tensor, weak: bool| {
+            program.data_at(&format!("operand {i}"), t.dtype(), t.shape().into(), location.clone(), weak)
         };
         let (typed, node) = one_op(key.cx, key.op, args, key.attrs.clone(), location.clone(), fed)?;
         let pattern = vec![false; typed.dyn_dims.len()];

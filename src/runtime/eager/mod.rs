@@ -139,7 +139,7 @@ impl Mode for Eager {
 /// The blocks of a scale in the shape of another tensor: a program of one node.
 fn blocks(cx: Eager, scale: &Tensor, like: &Tensor, size: BlockSize, location: SourceLocation) -> Result<Tensor> {
     let program = Program::with_limits(cx.settings, cx.limits);
-    let like = program.data_at("like", DType::Bool, like.shape().into(), location.clone());
+    let like = program.data_at("like", DType::Bool, like.shape().into(), location.clone(), false);
     let v = Graph::blocks(&program.constant(scale.clone()).0, &like.0, size, location);
     let typed = Arc::new(infer(&program)?);
     let node = typed.node(&v)?;
@@ -149,7 +149,7 @@ fn blocks(cx: Eager, scale: &Tensor, like: &Tensor, size: BlockSize, location: S
 /// The elements of a generator in a shape: a program of one node.
 fn generate(cx: Eager, shape: &[usize], generator: Generator, location: SourceLocation) -> Result<Tensor> {
     let program = Program::with_limits(cx.settings, cx.limits);
-    let like = program.data_at("like", DType::Bool, shape.into(), location.clone());
+    let like = program.data_at("like", DType::Bool, shape.into(), location.clone(), false);
     let v = Graph::generate(&like.0, generator, location);
     let typed = Arc::new(infer(&program)?);
     let node = typed.node(&v)?;
@@ -158,8 +158,7 @@ fn generate(cx: Eager, shape: &[usize], generator: Generator, location: SourceLo
 
 /// A value as a constant of a program.
 fn constant(program: &Program, v: &EagerValue) -> Result<Var, Failed> {
-    let made = program.constant(v.value.as_ref().map_err(Failed::clone)?.clone());
-    Ok(if v.weak { program.weaken(made) } else { made })
+    Ok(program.constant_at(v.value.as_ref().map_err(Failed::clone)?.clone(), here(), v.weak))
 }
 
 /// The value of a composite, and whether it is weak: a program of one node.
@@ -214,7 +213,8 @@ fn apply(
     if let Some(result) = cache::apply(cx, op, &args, &attrs, &location)? {
         return Ok(result);
     }
-    let (typed, node) = one_op(cx, op, &args, attrs, location, |program, _, t| program.constant(t.clone()))?;
+    let constant = |program: &Program, _: usize, t: &Tensor, weak: bool| program.constant_at(t.clone(), here(), weak);
+    let (typed, node) = one_op(cx, op, &args, attrs, location, constant)?;
     Ok((run_blocks(&typed, node)?, typed.nodes[node as usize].weak))
 }
 

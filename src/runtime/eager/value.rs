@@ -166,22 +166,19 @@ pub(super) enum Arg<'a> {
     Tensor(&'a Tensor, bool),
 }
 
-/// A typed program of one op, whose tensors are what `leaf` makes of them and their places among the operands.
+/// A typed program of one op, whose tensors are what `leaf` makes of them, of their places among the operands, and of whether they are weak.
 pub(super) fn one_op(
     cx: Eager,
     op: Op,
     args: &[Arg<'_>],
     attrs: Attrs,
     location: SourceLocation,
-    leaf: impl Fn(&Program, usize, &Tensor) -> Var,
+    leaf: impl Fn(&Program, usize, &Tensor, bool) -> Var,
 ) -> Result<(Arc<TypedProgram>, NodeId)> {
     let program = Program::with_limits(cx.settings, cx.limits);
     let operand = |(i, a): (usize, &Arg<'_>)| match a {
         Arg::Scalar(s) => Operand::Scalar(*s),
-        Arg::Tensor(t, weak) => {
-            let v = leaf(&program, i, t);
-            Operand::Var(if *weak { program.weaken(v) } else { v })
-        }
+        Arg::Tensor(t, weak) => Operand::Var(leaf(&program, i, t, *weak)),
     };
     let operands: SmallVec<[Operand<Graph>; 4]> = args.iter().enumerate().map(operand).collect();
     let result = Graph::apply(op, &operands, attrs, location);

@@ -447,18 +447,19 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn append(&mut self, kind: Kind, span: Span, inputs: &[(NodeIndex, u8)]) -> Parsed<NodeIndex> {
-        self.nodes += 1;
-        self.program.limits().allow(Limit::Nodes, self.nodes).map_err(Stop::Refused)?;
+        self.count()?;
         Ok(self.program.append(kind, span.location(), inputs))
+    }
+
+    fn count(&mut self) -> Parsed<()> {
+        self.nodes += 1;
+        self.program.limits().allow(Limit::Nodes, self.nodes).map_err(Stop::Refused)
     }
 
     /// Adds a placeholder or constant.
     fn leaf(&mut self, kind: Kind, weak: bool, span: Span) -> Parsed<NodeIndex> {
-        let node = self.append(kind, span, &[])?;
-        if weak {
-            self.program.weaken_node(node);
-        }
-        Ok(node)
+        self.count()?;
+        Ok(self.program.append_leaf(kind, span.location(), weak))
     }
 
     /// Reads the name of an operand after its `%`, and finds its node.
