@@ -34,13 +34,18 @@ fn parts_and_signs_under_every_rule_set() {
 
 /// The gradient of a real part has the derivatives along both axes as its parts.
 #[test]
-fn complex_gradients_under_the_rules_of_jax_agree_with_finite_differences() {
+fn complex_gradients_agree_with_finite_differences() {
     type Function = fn(&Var, &Var) -> Var;
-    let all: [(&str, Function); 3] =
-        [("xlogy", |x, y| x.xlogy(y)), ("logaddexp2", |x, y| x.logaddexp2(y)), ("logaddexp", |x, y| x.logaddexp(y))];
+    let all: [(&str, Rules, Function); 4] = [
+        ("xlogy", Rules::Jax, |x, y| x.xlogy(y)),
+        ("logaddexp2", Rules::Jax, |x, y| x.logaddexp2(y)),
+        ("logaddexp", Rules::Jax, |x, y| x.logaddexp(y)),
+        // The quotient's integer is 2 + 2i.
+        ("remainder", Rules::Paddle, |x, y| (x * 5).remainder(y)),
+    ];
     let at = [Complex::new(0.7f64, 0.4), Complex::new(1.3, -0.6)];
-    for (name, f) in all {
-        let p = Program::with_settings(Settings::new(Rules::Jax).with_x64(true));
+    for (name, rules, f) in all {
+        let p = Program::with_settings(Settings::new(rules).with_x64(rules == Rules::Jax));
         let [x, y] = ["x", "y"].map(|n| p.data(n, DType::C128, [1]));
         let loss = f(&x, &y).real().sum();
         let g = p.gradients(&[&loss], &[&x, &y], &[]).unwrap();

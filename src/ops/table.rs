@@ -54,7 +54,7 @@ macro_rules! for_each_op {
 
             /// Remainder with the sign of the divisor, as Python's `%`. An integer zero divisor is an error; a zero float remainder keeps the dividend's sign. Of complex numbers (Paddle only): x minus y times the Gaussian integer nearest to x / y.
             Remainder { method: remainder, operands: (x, y), output: Same, name: "remainder",
-                gradients: by([once(|d| d.g()), wide(|d| -d.g() * d.x(0).floor_divide(d.x(1)))]),
+                gradients: by([once(|d| d.g()), wide(rules::remainder_divisor)]),
                 aliases: &["mod"],
                 numpy: NUMPY.bools(I8),
                 integers: IntRange::FloorRest, accepts: NUMBERS, paddle: PADDLE.accepts(NUMBERS.union(FLOATS_C)),

@@ -31,6 +31,13 @@ pub(crate) fn power_exponent(d: Application<'_>) -> Value<'_> {
     d.g() * x.eq(0.0).and(counts).then(0.0, (d.y() * x.log()).conj())
 }
 
+/// Of the divisor: the quotient's integer, negative. Of complex numbers it is what the remainder leaves of x.
+pub(crate) fn remainder_divisor(d: Application<'_>) -> Value<'_> {
+    let (x, y) = (d.x(0), d.x(1));
+    let quotient = if d.is_complex() { (x - d.y()) / y } else { x.floor_divide(y) };
+    -d.g() * quotient.conj()
+}
+
 /// Half to each of equal operands; a NaN passes to both.
 pub(crate) fn larger(d: Application<'_>, of: usize) -> Value<'_> {
     let (a, b, g) = (d.x(of), d.x(1 - of), d.g());
