@@ -4,7 +4,7 @@
 //! threads are independent. A scalar argument is a constant, so each value is another program, but for placeholders
 //! that a program declares. Does not: keep arrays.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use castwise::shape::{Dim, Dims};
 use castwise::{DType, Program, Scalar, Settings, Var};
@@ -31,10 +31,11 @@ use crate::variant::{Form, Layouts, Like, Seen, Variant, Views};
 /// What is compiled.
 enum Source {
     Expression(String),
-    /// A program, which declares its dtypes, and its text if it was given as one.
+    /// A program, its text if it was given as one, and the dtypes that it declares, once a number needs them.
     Program {
         program: Program,
         text: Option<String>,
+        declared: OnceLock<Vec<DType>>,
     },
     /// A function, and the defaults of its parameters.
     Function {
@@ -88,7 +89,7 @@ impl Compiled {
     pub fn program(program: &Program, text: Option<String>, options: Options) -> PyResult<Compiled> {
         let program = program.under(program.settings());
         let (names, options) = (program.feed_names(), options.of_program(&program.settings().named())?);
-        Ok(Compiled::new(Source::Program { program, text }, names, options))
+        Ok(Compiled::new(Source::Program { program, text, declared: OnceLock::new() }, names, options))
     }
 
     /// A function of these parameters, of which those in `defaults` may be left out.
@@ -212,18 +213,23 @@ impl Compiled {
 
     /// Gives numbers for a program's placeholders the dtypes that it declares.
     fn declare<'py>(&self, py: Python<'py>, arguments: &mut [Option<Argument<'py>>]) -> PyResult<()> {
-        let Source::Program { program, text } = &self.source else { return Ok(()) };
+        let Source::Program { program, text, declared } = &self.source else { return Ok(()) };
         if !arguments.iter().any(|a| matches!(a, Some(Argument::Scalar(_)))) {
             return Ok(());
         }
         let fail = |e: castwise::Error| exception(py, &e, text.as_deref());
-        let typed = program.infer().map_err(fail)?;
+        let declared = match declared.get() {
+            Some(known) => known,
+            None => {
+                let typed = program.infer().map_err(fail)?;
+                let dtypes = self.names.iter().filter_map(|name| typed.dtype(&program.feed(name)?));
+                declared.get_or_init(|| dtypes.collect())
+            }
+        };
         let library = libraries(arguments).next().unwrap_or(Library::NumPy);
-        for (name, argument) in self.names.iter().zip(arguments) {
-            if let Some(Argument::Scalar(s)) = argument
-                && let Some(dtype) = program.feed(name).and_then(|v| typed.dtype(&v))
-            {
-                let t = numbers::fed(name, *s, dtype).map_err(fail)?;
+        for ((name, dtype), argument) in self.names.iter().zip(declared).zip(arguments) {
+            if let Some(Argument::Scalar(s)) = argument {
+                let t = numbers::fed(name, *s, *dtype).map_err(fail)?;
                 *argument = Some(Argument::Array(Array::copied(py, t, library)?));
             }
         }

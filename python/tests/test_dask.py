@@ -91,6 +91,20 @@ def test_numbers_are_weak_and_arrays_are_not():
     agrees(castwise.dask.apply("x * s", x, np.float64(2.5)), x.compute() * np.float64(2.5))
 
 
+def test_placeholders_of_programs_take_numbers():
+    a = random(6)
+    p = castwise.Program("numpy")
+    p.fetch(p.data("x", "f32", [6]) * p.data("s", "f32", []) + p.data("n", "i8", [], weak=True))
+    x = da.from_array(a, chunks=4)
+    agrees(castwise.dask.apply(p, x, 2.5, 3), castwise.compile(p)(a, 2.5, 3))
+    agrees(castwise.dask.apply(p, x, s=np.float32(2.5), n=np.int8(3)), castwise.compile(p)(a, 2.5, 3))
+    for call, *given in ((castwise.dask.apply, p, x), (castwise.compile(p), a)):
+        with pytest.raises(castwise.FeedError, match="`n`: is the number 300, the program declares i8, which holds"):
+            call(*given, 2.5, 300)
+    with pytest.raises(castwise.FeedError, match="`s`: is f64, expected f32"):
+        castwise.dask.apply(p, x, np.float64(2.5), 3)
+
+
 def test_several_results():
     a = random((5, 6))
     x = da.from_array(a, chunks=(2, 3))
@@ -378,9 +392,13 @@ def test_names_and_weak_arrays_of_programs():
     lazy = castwise.dask.apply(f, da.from_array(a, chunks=2), da.from_array(a, chunks=3))
     for name, want in f(a, a).items():
         np.testing.assert_allclose(lazy[name].compute(), want, rtol=1e-5, atol=1e-6)
-    weak = castwise.compile("castwise 1\nprogram(rules = jax) (%x: f32*[?]) {\n  %0 = add %x, ~1\n  fetch %0\n}\n")
-    with pytest.raises(castwise.FeedError):
-        castwise.dask.apply(weak, da.ones(4, chunks=2, dtype="f4"))
+    weak = castwise.Program("jax")
+    x, y = weak.data("x", "f32", [None], weak=True), weak.data("y", "f16", [None])
+    weak.fetch(x + y, castwise.amax(x) * y)
+    f, a = castwise.compile(weak), random(6)
+    lazy, want = castwise.dask.apply(f, da.from_array(a, chunks=4), np.float16(a)), f(a, np.float16(a))
+    agrees(lazy[0], want[0])
+    agrees(lazy[1], want[1])
 
 
 def test_mistakes_are_found_before_anything_runs():

@@ -29,7 +29,7 @@ def apply(
     Args:
         f: What ``castwise.compile`` takes, or a ``Compiled``.
         *arrays: Dask arrays, NumPy arrays and scalars (of one chunk), and Python numbers, in the order of the names. Arrays broadcast;
-            dims that meet are given the same chunks.
+            dims that meet are given the same chunks. Numbers for a program's 0-d placeholders get the dtypes that it declares.
         rules: Whose promotion applies; by default NumPy's. A ``Compiled`` has its own.
         **named: Arguments by name.
 
@@ -60,7 +60,7 @@ def apply(
     if isinstance(f, Compiled) and rules is not None:
         raise TypeError("a Compiled has rules of its own: give `rules=` to `castwise.compile`")
     asked = _Asked(compiled)
-    given = {name: _argument(name, value) for name, value in asked.bound(arrays, named).items()}
+    given = asked.typed({name: _argument(name, value) for name, value in asked.bound(arrays, named).items()})
     chunked = {name: x for name, x in given.items() if isinstance(x, da.Array)}
     if not chunked:
         raise TypeError("no argument is an array")
@@ -133,16 +133,23 @@ class _Asked:
         found = known | found
         return {name: found[name] for name in self.names if name in found}
 
+    def typed(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """These arguments, of a program as arrays of its placeholders' dtypes."""
+        if self.kind != "text":
+            return given
+        arrays = {}
+        for dtype, (name, x) in zip(self._declared(), given.items(), strict=True):
+            if not isinstance(x, da.Array):
+                x = _dask.from_array(np.asarray(_fed(name, x, dtype)), chunks=-1)
+            elif (found := _dtype(name, x)) != dtype:
+                raise FeedError(f"feed `{name}`: is {found}, expected {dtype}")
+            arrays[name] = x
+        return arrays
+
     def program(self, given: Mapping[str, Any], *, sized: bool) -> Program:
         """The program for these arguments, with their extents, or for any."""
         if self.kind == "text":
-            program = Program.parse(self.what)
-            for feed, (name, x) in zip(Source(program).feeds, given.items(), strict=True):
-                if not isinstance(x, da.Array):
-                    raise FeedError(f"feed `{name}`: is a number, expected {feed.dtype}")
-                if (dtype := _dtype(name, x)) != feed.dtype:
-                    raise FeedError(f"feed `{name}`: is {dtype}, expected {feed.dtype}")
-            return program
+            return Program.parse(self.what)
         program = Program(self.rules or "numpy", rounding=self.rounding)
         values = {}
         for name, x in given.items():
@@ -199,6 +206,13 @@ def _dtype(name: str, x: da.Array) -> str:
         return Program("torch").data(name, x.dtype.newbyteorder("="), []).dtype
     except TypeError as e:
         raise TypeError(f"the argument `{name}`: {e}") from None
+
+
+def _fed(name: str, number: Any, dtype: str) -> Any:
+    """A number as a call of a compiled program takes it for a 0-d placeholder."""
+    program = Program("torch")
+    program.fetch(program.data(name, dtype, []))
+    return _api.compile(program)(number)
 
 
 def called(f: Any, args: tuple[Any, ...], named: Mapping[str, Any] | None) -> Any:

@@ -278,7 +278,7 @@ class Plan:
         """A placeholder for blocks. Its dims have names, so that blocks that don't fit are an error and never broadcast."""
         value, sized = self.typed[ref], self.sized[ref]
         dims = (f"d{index[1:]}" if (index := self.index(dim)) else size for dim, size in zip(value.dims, sized.dims))
-        return Feed(ref, value.dtype, tuple("?" if "?" in dim else dim for dim in dims))
+        return Feed(ref, value.dtype + "*" * value.weak, tuple("?" if "?" in dim else dim for dim in dims))
 
     def results(self) -> list[da.Array]:
         """The results of the program."""

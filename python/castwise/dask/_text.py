@@ -14,7 +14,7 @@ from .._core import Program
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _REFERENCE = re.compile(rf"%(?:{_QUOTED}|[\w.]+)")
 _FEED = re.compile(rf'(%(?:{_QUOTED}|[\w.]+)): (\w+\*?)\[((?:{_QUOTED}|[^"\]])*)\]')
-_VALUE = re.compile(r"\s*(%[\w.]+): (\w+)\*?\[([^\]]*)\] = (\w+)(.*)")
+_VALUE = re.compile(r"\s*(%[\w.]+): (\w+\*?)\[([^\]]*)\] = (\w+)(.*)")
 _LINE = re.compile(r"\s*(%[\w.]+) = (\w+)(.*)")
 _NODE = re.compile(rf"({_QUOTED})|%(\d+)\b")
 _COMMENT = re.compile(rf"({_QUOTED})|;.*")
@@ -49,7 +49,12 @@ class Value(NamedTuple):
     """What inference says of a value; a dim that is no number names dims of arguments: ``?0|?2``."""
 
     dtype: str
+    weak: bool
     dims: tuple[str, ...]
+
+    @classmethod
+    def read(cls, dtype: str, dims: str) -> Value:
+        return cls(dtype.rstrip("*"), dtype.endswith("*"), _split(dims))
 
 
 def labels(dim: str) -> frozenset[str]:
@@ -113,14 +118,14 @@ class Typed:
     def __init__(self, program: Program, refs: list[str]) -> None:
         first, *lines = program.infer().splitlines()
         self._typed: dict[str, Value] = {
-            ref: Value(dtype.rstrip("*"), _split(dims)) for ref, dtype, dims in _FEED.findall(first)
+            ref: Value.read(dtype, dims) for ref, dtype, dims in _FEED.findall(first)
         }
         self._steps: dict[str, Line] = {}
         found: list[str] = []
         for line in map(_without_comment, lines):
             if step := _VALUE.match(line):
                 ref, dtype, dims, op, rest = step.groups()
-                self._typed[ref] = Value(dtype, _split(dims))
+                self._typed[ref] = Value.read(dtype, dims)
                 operands = () if op == "constant" else tuple(_REFERENCE.findall(rest))
                 self._steps[ref] = Line(ref, op, rest, operands)
             elif line.lstrip().startswith("fetch "):
