@@ -32,15 +32,24 @@ _REFUSED = {
 }
 
 
+def _other(name: str) -> str:
+    """Why a function of NumPy is refused: castwise may have one by its name, with parameters of its own."""
+    try:
+        return f"castwise's function of this name is castwise.{_core.op(name).__name__}"
+    except TypeError:
+        return "castwise has no op for it"
+
+
 def apply(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What ``Var.__array_function__`` calls."""
+    """What ``Var.__array_function__`` calls. NumPy's mark of an argument that is left out is none."""
+    import numpy
+
     name = func.__name__
     found = _FUNCTIONS.get(name)
     if found is None:
-        why = _REFUSED.get(name, "castwise has no op for it")
-        raise TypeError(f"numpy.{name} of a castwise.Var: {why}")
+        raise TypeError(f"numpy.{name} of a castwise.Var: {_REFUSED.get(name) or _other(name)}")
     try:
-        return found(*args, **kwargs)
+        return found(*args, **{key: value for key, value in kwargs.items() if value is not numpy._NoValue})
     except _Refused as e:
         raise TypeError(f"numpy.{name} of a castwise.Var {e}") from None
 
@@ -70,6 +79,21 @@ def _named(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return add
 
 
+def _as_numpy(dtype: Any) -> Any:
+    """The dtype that NumPy takes this for, whose `"i8"` has 8 bytes; what NumPy does not know is castwise's."""
+    import numpy
+
+    try:
+        return numpy.dtype(dtype)
+    except TypeError:
+        return dtype
+
+
+def _dtype(dtype: Any) -> dict[str, Any]:
+    """The argument of an op for a dtype that may be left out."""
+    return {} if dtype is None else {"dtype": _as_numpy(dtype)}
+
+
 def _none(**given: Any) -> None:
     """Refuses arguments that are not ``None``."""
     for name, value in given.items():
@@ -83,8 +107,7 @@ def _reduction(op: str, *names: str) -> None:
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
     ) -> Any:
         _none(out=out, initial=initial, where=where)
-        named = {} if dtype is None else {"dtype": dtype}
-        return _core.op(op)(a, axis=axis, keepdims=keepdims, **named)
+        return _core.op(op)(a, axis=axis, keepdims=keepdims, **_dtype(dtype))
 
 
 _reduction("sum", "sum")
@@ -98,10 +121,9 @@ def _scan(op: str) -> None:
     @_named(op)
     def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         _none(out=out)
-        named = {} if dtype is None else {"dtype": dtype}
         if axis is None and a.ndim > 1:
             a = a.reshape(-1)
-        return _core.op(op)(a, axis=axis, **named)
+        return _core.op(op)(a, axis=axis, **_dtype(dtype))
 
 
 _scan("cumsum")
@@ -136,9 +158,10 @@ def _variance(op: str) -> None:
         correction: Any = None,
     ) -> Any:
         _none(out=out, where=where, mean=mean)
-        named = {} if dtype is None else {"dtype": dtype}
+        if correction is not None and ddof != 0:
+            raise ValueError("`correction` is another name of `ddof`, which is given")
         less = ddof if correction is None else correction
-        return _core.op(op)(a, axis=axis, keepdims=keepdims, correction=float(less), **named)
+        return _core.op(op)(a, axis=axis, keepdims=keepdims, correction=float(less), **_dtype(dtype))
 
 
 _variance("var")
@@ -222,8 +245,8 @@ def _count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 def _unary(name: str) -> None:
     @_named(name)
-    def one(x: Any) -> Any:
-        return _core.op(name)(x)
+    def one(val: Any) -> Any:
+        return _core.op(name)(val)
 
 
 _unary("real")
@@ -256,15 +279,22 @@ def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     return _core.op("where")(condition, x, y)
 
 
+#: An argument that a call leaves out, where ``None`` is one.
+_MISSING = object()
+
+
 @_named("clip")
 def _clip(
-    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None
+    a: Any, a_min: Any = _MISSING, a_max: Any = _MISSING, out: Any = None, *, min: Any = _MISSING, max: Any = _MISSING
 ) -> Any:
     _none(out=out)
-    low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
-    # What NumPy's clip is, for its promotion.
-    a = a if low is None else _core.op("maximum")(a, low)
-    return a if high is None else _core.op("minimum")(a, high)
+    if (a_min is _MISSING) != (a_max is _MISSING):
+        raise _Refused("takes `a_min` and `a_max` together, or `min` and `max`")
+    if a_min is not _MISSING and not (min is _MISSING and max is _MISSING):
+        raise ValueError("`min` and `max` are other names of `a_min` and `a_max`, which are given")
+    bounds = (min, max) if a_min is _MISSING else (a_min, a_max)
+    low, high = (None if bound is _MISSING else bound for bound in bounds)
+    return _core.op("positive")(a) if low is None and high is None else _core.op("clamp")(a, low, high)
 
 
 @_named("round", "around", "round_")
@@ -292,11 +322,16 @@ def _axis(axis: Any, ndim: int) -> int:
     return at % ndim
 
 
-def _axes(axis: Any, ndim: int) -> list[int]:
+def _integers(given: Any) -> list[int]:
+    """An integer of any library, or several."""
     try:
-        return [_axis(axis, ndim)]
+        return [operator.index(given)]
     except TypeError:
-        found = [_axis(a, ndim) for a in axis]
+        return [operator.index(n) for n in given]
+
+
+def _axes(axis: Any, ndim: int) -> list[int]:
+    found = [_axis(a, ndim) for a in _integers(axis)]
     if len({*found}) != len(found):
         raise ValueError("an axis is given twice")
     return found
@@ -333,8 +368,7 @@ def _reshape(a: Var, /, shape: Any = None, order: str = "C", *, newshape: Any = 
     if order != "C":
         raise _Refused("has the order C only")
     _none(copy=copy)
-    shape = newshape if shape is None else shape
-    return a.reshape(*([shape] if isinstance(shape, int) else shape))
+    return a.reshape(*_integers(newshape if shape is None else shape))
 
 
 @_named("ravel")
@@ -360,7 +394,7 @@ def _squeeze(a: Var, axis: Any = None) -> Any:
 
 @_named("expand_dims")
 def _expand_dims(a: Var, axis: Any) -> Any:
-    axes = [axis] if isinstance(axis, int) else list(axis)
+    axes = _integers(axis)
     for at in sorted(_axes(axes, a.ndim + len(axes))):
         a = a.unsqueeze(at)
     return a
@@ -368,7 +402,11 @@ def _expand_dims(a: Var, axis: Any) -> Any:
 
 @_named("broadcast_to")
 def _broadcast_to(array: Var, shape: Any, subok: bool = False) -> Any:
-    return array.expand(*([shape] if isinstance(shape, int) else shape))
+    extents = _integers(shape)
+    # To `expand`, -1 is an extent that stays.
+    if any(n < 0 for n in extents):
+        raise ValueError(f"an extent of the shape {shape} is negative")
+    return array.expand(*extents)
 
 
 @_named("flip")
@@ -379,4 +417,4 @@ def _flip(m: Var, axis: Any = None) -> Any:
 @_named("astype")
 def _astype(x: Var, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     _none(device=device)
-    return x.cast(dtype)
+    return x.cast(_as_numpy(dtype))

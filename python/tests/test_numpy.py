@@ -1,6 +1,8 @@
 """Arrays of NumPy: every dtype and layout is read in place or copied, and results own their memory."""
 
+import itertools
 import mmap
+import operator
 
 import ml_dtypes
 import numpy as np
@@ -266,3 +268,90 @@ def test_a_closed_buffer_says_nothing_about_others():
 
 def test_dtypes_of_any_byte_order():
     assert "f32[2]" in str(castwise.explain("a + 1", rules="numpy", a=np.ones(2, ">f4")))
+
+
+def outcome(f, *arguments):
+    """Values with their dtype; nothing for what is refused."""
+    try:
+        with np.errstate(all="ignore"):
+            found = f(*arguments)
+    except (TypeError, ValueError, OverflowError, castwise.Error):
+        return None
+    # As text, in which NaNs are equal.
+    return found.dtype, found.shape, str(found.tolist())
+
+
+INTEGERS = "i1 u1 i2 u2 i4 u4 i8 u8".split()
+
+
+def extremes(name):
+    limits = np.iinfo(name)
+    return np.array([limits.min, limits.min + 1, 0, 1, 7, limits.max - 1, limits.max], name)
+
+
+@pytest.mark.parametrize("name", [*INTEGERS, "f2", "f4", "f8"])
+def test_clip_is_numpys(name):
+    x = extremes(name) if name in INTEGERS else np.array([-np.inf, -3, 0.5, 7, np.inf, np.nan], name)
+    numbers = [None, -(2**40), -129, -128, -1, 0, 1, 100, 127, 128, 255, 256, 40000, 2**40, 2**63, 2**64 - 1, 2.5]
+    for low, high in itertools.product(numbers, repeat=2):
+        call = lambda x: np.clip(x, low, high)  # noqa: E731
+        assert outcome(castwise.compile(call), x) == outcome(call, x), (low, high)
+    # Dtypes promote together: u16 with i8 is i32, which with f32 is f64, but the three have f32.
+    bounds = [np.array([[0], [1]], d) for d in (*INTEGERS, "f2", "f4", "c8", "?")]
+    call = lambda x, low, high: np.clip(x, low, high)  # noqa: E731
+    for low, high in itertools.product(bounds, repeat=2):
+        assert castwise.compile(call)(x, low, high).dtype == np.clip(x, low, high).dtype
+
+
+def test_clip_takes_its_bounds_as_numpy_does():
+    x = np.array([1, 5, 9])
+    for call in (
+        lambda x: np.clip(x, min=2, max=7),
+        lambda x: np.clip(x, max=7),
+        lambda x: np.clip(x),
+        lambda x: np.clip(x, 2),
+        lambda x: np.clip(x, 2, max=7),
+        lambda x: np.clip(x, 2, 7, max=8),
+    ):
+        assert outcome(castwise.compile(call), x) == outcome(call, x)
+    # A number that is clipped is an array of NumPy's.
+    got = castwise.compile(lambda low: np.clip(300, low, None), rules="numpy")(np.int8([1, 2]))
+    assert got.dtype == np.clip(300, np.int8([1, 2]), None).dtype and got.tolist() == [300, 300]
+
+
+def test_dtypes_that_numpys_functions_are_given_are_numpys():
+    x = np.float32([[1, 2], [3, 4]])
+    for dtype in ("i8", "u8", "f8", "f4", "<f4", "float64", np.int16, float, np.dtype("u1")):
+        for call in (
+            lambda x: np.sum(x, axis=0, dtype=dtype),
+            lambda x: np.cumsum(x, axis=0, dtype=dtype),
+            lambda x: np.astype(x, dtype),
+        ):
+            got = castwise.compile(call)(x)
+            assert got.dtype == call(x).dtype and got.tolist() == call(x).tolist()
+    assert castwise.compile(lambda x: np.var(x, dtype="f8"))(x).dtype == np.float64
+    # What NumPy has no name for is castwise's.
+    assert castwise.compile(lambda x: np.astype(x, "bf16"))(x).dtype == ml_dtypes.bfloat16
+    assert castwise.compile(lambda x: np.sum(x, dtype="f64"))(x).dtype == np.float64
+
+
+def test_arguments_are_read_as_numpy_reads_them():
+    x = np.arange(6.0).reshape(2, 3)
+    p = castwise.Program("numpy")
+    v = p.data("x", "f64", [2, 3])
+    for call in (
+        lambda x: np.sum(x, axis=0, keepdims=np._NoValue),
+        lambda x: np.reshape(x, np.int64(6)),
+        lambda x: np.reshape(x, (np.int8(3), -1)),
+        lambda x: np.expand_dims(x, np.int64(1)),
+        lambda x: np.broadcast_to(x[0], (np.int64(4), 3)),
+        lambda x: np.real(val=x),
+    ):
+        assert call(v).shape == call(x).shape
+    for call, error in (
+        (lambda x: np.broadcast_to(x, (2, -1)), ValueError),
+        (lambda x: np.var(x, ddof=1, correction=2), ValueError),
+    ):
+        for value in (x, v):
+            with pytest.raises(error):
+                call(value)
