@@ -391,6 +391,42 @@ fn rule_sets_decide_dtypes() {
     assert_eq!(run(Rules::Jax, &tight, &small).unwrap().to_vec::<bool>().unwrap(), [true]);
 }
 
+/// NumPy makes a float of a number, which then promotes as one: its integers need no dtype that holds them.
+#[test]
+fn isclose_takes_any_number_under_numpys_rules() {
+    let close = |rules, x: &Tensor, y: Scalar, named: &[(&str, f64)]| {
+        let made = named.iter().fold(made("isclose"), |c, (name, v)| c.number(name, *v).unwrap());
+        let run = |equal_nan| {
+            let p = Program::new(rules);
+            let v = p.data("x", x.dtype(), [None]);
+            let y = v.composite(&made.clone().equal_nan(equal_nan), &[Operand::Scalar(y)]);
+            Executor::new().run(&p, feeds! { "x" => x.clone() }, [&y])?[0].to_vec::<bool>()
+        };
+        run(false).map(|plain| (plain, run(true).unwrap()))
+    };
+    let both = |all: &[bool]| (all.to_vec(), all.to_vec());
+    let bytes = Tensor::from([0u8, 1, 255]);
+    assert_eq!(close(Rules::NumPy, &bytes, Scalar::Int(300), &[]).unwrap(), both(&[false; 3]));
+    assert_eq!(close(Rules::NumPy, &bytes, Scalar::Int(-1), &[("atol", 1.0)]).unwrap(), both(&[true, false, false]));
+    assert_eq!(close(Rules::NumPy, &bytes, Scalar::Int(300), &[("rtol", 0.5)]).unwrap(), both(&[false, false, true]));
+    // A tolerance that a half can't have is the number's.
+    let halves = Tensor::from([f16::from_f32(2000.0), f16::INFINITY, f16::NAN]);
+    let far = close(Rules::NumPy, &halves, Scalar::Float(1e6), &[("rtol", 1.0)]).unwrap();
+    assert_eq!(far, both(&[true, true, false]));
+    assert_eq!(
+        close(Rules::NumPy, &halves, Scalar::Float(f64::NAN), &[]).unwrap(),
+        (vec![false; 3], vec![false, false, true])
+    );
+    assert_eq!(close(Rules::NumPy, &halves, Scalar::Float(f64::INFINITY), &[]).unwrap(), both(&[false, true, false]));
+    let z = Tensor::from([Complex::new(1.0f32, 1.0)]);
+    assert_eq!(
+        close(Rules::NumPy, &z, Scalar::Complex(Complex::new(1.0, 1.5)), &[("atol", 0.5)]).unwrap(),
+        both(&[true])
+    );
+    // Under other rules it is a number of the elements' dtype.
+    assert!(close(Rules::Torch, &bytes, Scalar::Int(300), &[]).is_err());
+}
+
 #[test]
 fn refusals_name_the_composite() {
     let refused = |rules, text: &str, kind: DiagnosticKind, says: &str| {

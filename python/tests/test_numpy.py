@@ -319,6 +319,17 @@ def test_clip_takes_its_bounds_as_numpy_does():
     assert got.dtype == np.clip(300, np.int8([1, 2]), None).dtype and got.tolist() == [300, 300]
 
 
+@pytest.mark.parametrize("name", ["?", *INTEGERS, "f2", "f4", "f8", "c8", "c16"])
+def test_isclose_to_numbers_is_numpys(name):
+    x = extremes(name) if name in INTEGERS else np.array([0, 1, 100]).astype(name)
+    x = np.append(x, np.array([np.inf, np.nan, 65504], name)) if name[0] in "fc" else x
+    numbers = [True, 0, 1, -1, 300, -129, 2**40, 2**63 - 1, 2**64 - 1, 1.00001, 1e300, np.inf, np.nan, 1 + 1e-6j, 65504]
+    named = [{}, {"rtol": 0.5, "atol": 1, "equal_nan": True}, {"rtol": 0, "atol": 0}]
+    for number, more in itertools.product(numbers, named):
+        call = lambda x: np.isclose(x, number, **more)  # noqa: E731
+        assert outcome(castwise.compile(call), x) == outcome(call, x), (number, more)
+
+
 def test_dtypes_that_numpys_functions_are_given_are_numpys():
     x = np.float32([[1, 2], [3, 4]])
     for dtype in ("i8", "u8", "f8", "f4", "<f4", "float64", np.int16, float, np.dtype("u1")):

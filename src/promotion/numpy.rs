@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 
 use super::Settings;
 use super::operand::{OperandType, category_of};
-use super::rule_set::{self, Call, RuleSet, computes_in};
+use super::rule_set::{self, Call, Composites, RuleSet, computes_in};
 use crate::base::dtype::DType::*;
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
@@ -184,6 +184,10 @@ fn kind(d: DType) -> (Category, bool) {
 }
 
 /// Whether a dtype holds every value of another one, as NumPy sees it: f64 holds all integers.
+
+    fn composites(&self) -> Composites {
+        Composites { isclose_of_float: true, ..Composites::COMMON }
+    }
 fn holds(to: DType, from: DType) -> bool {
     let integer_in_double = from.category() == Category::Int && to.category() > Category::Int && to.real() == F64;
     to.holds(from) || integer_in_double

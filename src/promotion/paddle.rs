@@ -86,6 +86,7 @@ impl RuleSet for Paddle {
     }
 
     fn losses(&self) -> Losses {
+            isclose_of_float: false,
         Losses { huber: LossShapes::Equal, poisson_promotes: true }
     }
 }

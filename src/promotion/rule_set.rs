@@ -60,8 +60,26 @@ pub(crate) struct Composites {
     pub(crate) joint_norms: bool,
     /// Whether `isclose` compares integers in f64 and asks whether y is finite, not whether the distance is.
     pub(crate) isclose_of_y: bool,
+    /// Whether `isclose` to a number compares with it as a float, which promotes as one.
+    pub(crate) isclose_of_float: bool,
     /// The dtypes that `nan_to_num` takes.
     pub(crate) nan_to_num: DTypeSet,
+}
+
+impl Composites {
+    /// Those of JAX and, but for what it overrides, of NumPy.
+    pub(crate) const COMMON: Composites = Composites {
+        integers: true,
+        complex_norms: true,
+        one_dtype: false,
+        dot: DTypeSet::ALL,
+        dot_by_rows: false,
+        vecdot: DTypeSet::ALL,
+        joint_norms: false,
+        isclose_of_y: true,
+        isclose_of_float: false,
+        nan_to_num: DTypeSet::ALL,
+    };
 }
 
 /// The promotion rules of one framework, and other behaviour that differs between frameworks.
@@ -250,17 +268,7 @@ pub(crate) trait RuleSet: Sync {
 
     /// How the framework composes functions of rows of the op table.
     fn composites(&self) -> Composites {
-        Composites {
-            integers: true,
-            complex_norms: true,
-            one_dtype: false,
-            dot: DTypeSet::ALL,
-            dot_by_rows: false,
-            vecdot: DTypeSet::ALL,
-            joint_norms: false,
-            isclose_of_y: true,
-            nan_to_num: DTypeSet::ALL,
-        }
+        Composites::COMMON
     }
 
     /// How the framework composes losses.

@@ -30,6 +30,7 @@ impl RuleSet for Torch {
             vecdot: DTypeSet::category(Category::Float).union(COMPLEX),
             joint_norms: false,
             isclose_of_y: false,
+            isclose_of_float: false,
             nan_to_num: DTypeSet::ALL.without(DTypeSet::of(&[C32])),
         }
     }

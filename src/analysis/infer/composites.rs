@@ -57,15 +57,18 @@ impl Inference {
             Kind::LayerNorm => w.layer_norm(x, given.get(1).copied(), given.get(2).copied()),
             Kind::RmsNorm => w.rms_norm(x, given.get(1).copied()),
             Kind::Normalize => w.normalize(x),
-            Kind::Dot | Kind::Vecdot | Kind::CosineSimilarity | Kind::Isclose => {
-                let y = w.value(x, given[1])?;
-                match c.kind {
-                    Kind::Dot => w.dot(x, y),
-                    Kind::Vecdot => w.vecdot(x, y),
-                    Kind::CosineSimilarity => w.cosine_similarity(x, y),
-                    _ => w.isclose(x, y),
+            Kind::Dot | Kind::Vecdot | Kind::CosineSimilarity | Kind::Isclose => match (c.kind, given[1]) {
+                (Kind::Isclose, In::Number(y)) if rules.isclose_of_float => w.isclose_to_number(x, y),
+                (kind, y) => {
+                    let y = w.value(x, y)?;
+                    match kind {
+                        Kind::Dot => w.dot(x, y),
+                        Kind::Vecdot => w.vecdot(x, y),
+                        Kind::CosineSimilarity => w.cosine_similarity(x, y),
+                        _ => w.isclose(x, y),
+                    }
                 }
-            }
+            },
             Kind::NanToNum => w.nan_to_num(x),
             Kind::SumTo => w.sum_to(x, given[1]),
             Kind::ExpandLike => w.expand_like(x, given[1]),
@@ -447,7 +450,7 @@ impl Writer<'_> {
             self.takes(v, DTypeSet::ALL)?;
         }
         self.one_dtype(x, y)?;
-        let (rtol, atol) = (self.of.value(0, 1e-5), self.of.value(1, 1e-8));
+        let (rtol, atol) = self.tolerances();
         let of_y = self.rules.isclose_of_y;
         if !of_y {
             self.not_negative(0, rtol)?;
@@ -482,6 +485,34 @@ impl Writer<'_> {
         let near = self.binary(Op::Le, distance, allowed)?;
         let finite = self.unary(Op::Isfinite, if of_y { b } else { distance })?;
         let near = self.binary(Op::BitwiseAnd, near, finite)?;
+        self.binary(Op::BitwiseOr, made, near)
+    }
+
+    /// The relative and the absolute tolerance of `isclose`.
+    fn tolerances(&self) -> (f64, f64) {
+        (self.of.value(0, 1e-5), self.of.value(1, 1e-8))
+    }
+
+    /// `isclose` to a float or complex number, which an integer becomes: what is allowed follows from it alone.
+    fn isclose_to_number(&mut self, x: NodeId, y: Scalar) -> Made {
+        self.takes(x, DTypeSet::ALL)?;
+        let (y, size) = match y {
+            Scalar::Bool(v) => (Scalar::Float(v.into()), f64::from(v)),
+            Scalar::Int(v) => (Scalar::Float(v as f64), (v as f64).abs()),
+            Scalar::Float(v) => (y, v.abs()),
+            Scalar::Complex(v) => (y, v.norm()),
+        };
+        if size.is_nan() && self.of.equal_nan {
+            return self.unary(Op::Isnan, x);
+        }
+        let made = self.row(Op::Eq, &[x.into(), In::Number(y)])?;
+        if !size.is_finite() {
+            return Ok(made);
+        }
+        let (rtol, atol) = self.tolerances();
+        let distance = self.row(Op::Sub, &[x.into(), In::Number(y)])?;
+        let distance = self.unary(Op::Abs, distance)?;
+        let near = self.binary(Op::Le, distance, atol + rtol * size)?;
         self.binary(Op::BitwiseOr, made, near)
     }
 
