@@ -366,3 +366,13 @@ def test_arguments_are_read_as_numpy_reads_them():
         for value in (x, v):
             with pytest.raises(error):
                 call(value)
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
+def test_numbers_of_any_size_are_true_or_false(name):
+    for dtype in (*INTEGERS, "f2", "f8"):
+        x = np.array([0, 1, 2]).astype(dtype)
+        for number in (0, 1, -1, 256, 65536, -(2**32), 2**63 - 1, 2**64 - 1, 0.0, 0.1, np.nan):
+            call = lambda x: (getattr(np, name)(x, number), getattr(np, name)(number, x))  # noqa: E731
+            got, want = castwise.compile(call)(x), call(x)
+            assert [g.tolist() for g in got] == [w.tolist() for w in want], (dtype, number)

@@ -6,7 +6,7 @@
 //!
 //! Guarantees: dtypes are compared by their properties, so that a new one has its place by its row alone. The rules
 //! depend on a value in one point: an integer scalar that the op's dtype does not hold is refused; a comparison with it
-//! is exact, and as a bound that no element exceeds it bounds nothing.
+//! is exact, to logical ops it is true, and as a bound that no element exceeds it bounds nothing.
 
 use std::cmp::Ordering;
 
@@ -125,7 +125,7 @@ impl RuleSet for NumPy {
             return Err(Diagnostic::new(DiagnosticKind::BoolArithmetic, message).help(help));
         }
         // In a typed program a comparison may be the other row already.
-        if COMPARISONS.iter().any(|(row, mixed)| [*row, *mixed].contains(&call.op)) {
+        if asks_truth(call.op) || COMPARISONS.iter().any(|(row, mixed)| [*row, *mixed].contains(&call.op)) {
             return Ok(());
         }
         for (i, (o, d)) in call.all.iter().zip(to).enumerate() {
@@ -140,6 +140,9 @@ impl RuleSet for NumPy {
     /// Replaces a bound that no element exceeds by the end of the range.
     fn scalar(&self, op: Op, i: usize, s: Scalar, to: DType) -> Scalar {
         let Scalar::Int(v) = s else { return s };
+        if asks_truth(op) && beyond(v, to).is_some() {
+            return Scalar::Int(1);
+        }
         match (to.int_range(), beyond(v, to)) {
             (Some((least, _)), Some(side @ Ordering::Less)) if bounds_nothing(op, i, side) => Scalar::Int(least),
             (Some((_, most)), Some(side @ Ordering::Greater)) if bounds_nothing(op, i, side) => Scalar::Int(most),
@@ -311,6 +314,11 @@ fn clamps(op: Op) -> bool {
 }
 
 /// On which side of an integer dtype's range a number lies.
+/// Ops of which an operand is true or false, in whatever dtype.
+fn asks_truth(op: Op) -> bool {
+    matches!(op, Op::LogicalAnd | Op::LogicalOr | Op::LogicalXor)
+}
+
 fn beyond(v: i128, d: DType) -> Option<Ordering> {
     let (least, most) = d.int_range()?;
     if v < least { Some(Ordering::Less) } else { (v > most).then_some(Ordering::Greater) }

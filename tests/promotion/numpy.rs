@@ -189,6 +189,10 @@ fn integers_out_of_range_are_refused_but_compare_and_clip() {
     assert_eq!(of(Op::Eq, &[u8, int(300)]), Ok((Op::Eq, DType::I64)));
     assert_eq!(of(Op::Eq, &[u8, int(30)]), Ok((Op::Eq, DType::U8)));
     assert_eq!(of(Op::Lt, &[int(-1), u8]), Ok((Op::Lt, DType::I64)));
+    for op in [Op::LogicalAnd, Op::LogicalOr, Op::LogicalXor] {
+        assert_eq!(of(op, &[u8, int(256)]), Ok((op, DType::U8)));
+        assert_eq!(of(op, &[int(-256), u8]), Ok((op, DType::U8)));
+    }
     assert_eq!(of(Op::Clamp, &[u8, int(-1), int(300)]), Ok((Op::Clamp, DType::U8)));
     assert_eq!(of(Op::Clamp, &[u8, int(300), int(400)]).unwrap_err().kind, DiagnosticKind::ScalarOverflow);
     assert_eq!(of(Op::ClampMax, &[u8, int(-1)]).unwrap_err().kind, DiagnosticKind::ScalarOverflow);
