@@ -192,6 +192,31 @@ fn losses_and_assignments_that_want_equal_shapes_say_so() {
 }
 
 #[test]
+fn assignments_check_extents_that_only_feeds_tell() {
+    for (x, y, given, fits) in [
+        (Dims::from([None]), Dims::from([None]), [3, 3], true),
+        ([None].into(), [None].into(), [3, 1], true),
+        ([None].into(), [None].into(), [1, 3], false),
+        ([1].into(), [None].into(), [1, 1], true),
+        ([1].into(), [None].into(), [1, 3], false),
+        ([3].into(), [None].into(), [3, 1], true),
+        ([None].into(), [3].into(), [1, 3], false),
+    ] {
+        let p = Program::new(Rules::NumPy);
+        let (a, b) = (p.data("a", DType::F32, x), p.data("b", DType::F64, y));
+        let sum = a.assign(&a + &b);
+        let ones = |dtype, n: usize| Eager::new(Rules::NumPy).scalar(1.0, dtype).expand([n as i64]).result().unwrap();
+        let feeds = feeds! { "a" => ones(DType::F32, given[0]), "b" => ones(DType::F64, given[1]) };
+        match Executor::new().run(&p, feeds, [&sum]) {
+            Ok(found) => assert!(fits && found[0].to_vec::<f32>().unwrap() == vec![2.0; given[0]], "{p}"),
+            Err(e) => {
+                assert!(!fits && e.to_string().starts_with("the extents differ in `assign` at axis 0: 1 "), "{e}")
+            }
+        }
+    }
+}
+
+#[test]
 fn a_refused_mix_names_the_shapes_of_its_operands() {
     let p = Program::new(Rules::Torch);
     let (b, x) = (p.data("b", DType::Bool, [3]), p.data("x", DType::F32, [2, 1]));

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from math import e, inf, nan, pi
 
-from . import _core
+from . import _core, _in_place as _in_place
 from ._api import (
     Comparison,
     Explanation,

@@ -266,6 +266,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(eager::arange, m)?)?;
     m.add_function(wrap_pyfunction!(eager::join, m)?)?;
     m.add_function(wrap_pyfunction!(eager::dtype_info, m)?)?;
+    m.add_function(wrap_pyfunction!(operators::assigned, m)?)?;
     m.add_function(wrap_pyfunction!(op, m)?)?;
     m.add_function(wrap_pyfunction!(op_names, m)?)?;
     m.add_function(wrap_pyfunction!(composite_names, m)?)?;

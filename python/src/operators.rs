@@ -2,7 +2,7 @@
 //!
 //! Guarantees: each is an op or a view of castwise, found by name. Does not: compute, or decide dtypes and shapes.
 
-use castwise::{Attrs, Op, View};
+use castwise::{Attrs, Op, Rules, View};
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -44,6 +44,18 @@ fn power<'py>(
     applied(base.py(), &Applied::Op(Op::Pow, Attrs::default()), &[base.clone(), exponent.clone()])
 }
 
+/// What `x` is after `x += other` and the like, of which `made` is the op's result: under rules whose arrays keep their dtype
+/// and shape there, the result in those.
+#[pyfunction]
+pub fn assigned<'py>(x: &Bound<'py, Operators>, made: Bound<'py, PyAny>) -> Made<'py> {
+    // The mistakes of a program are raised together, when it is typed.
+    let rank = extents(x).map_or(0, |all| all.len());
+    if !rules(x)?.writes_in_place(rank) {
+        return Ok(made);
+    }
+    applied(x.py(), &Applied::Op(Op::Assign, Attrs::default()), &[x.clone().into_any(), made])
+}
+
 fn unary<'py>(x: &Bound<'py, Operators>, op: Op) -> Made<'py> {
     applied(x.py(), &Applied::Op(op, Attrs::default()), &[x.clone().into_any()])
 }
@@ -59,6 +71,14 @@ fn viewed<'py>(x: &Bound<'py, Operators>, views: impl IntoIterator<Item = View>)
         return var.get().viewed(x.py(), views);
     }
     x.cast::<PyArray>().map_err(|_| neither())?.get().viewed(x.py(), views)
+}
+
+/// The rules under which ops of a value are computed.
+fn rules(x: &Bound<'_, Operators>) -> PyResult<Rules> {
+    if let Ok(var) = x.cast::<PyVar>() {
+        return Ok(var.get().program().settings().rules);
+    }
+    Ok(x.cast::<PyArray>().map_err(|_| neither())?.get().settings().rules)
 }
 
 /// The extents; `None` for those that a call determines.

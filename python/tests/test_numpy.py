@@ -330,6 +330,54 @@ def test_isclose_to_numbers_is_numpys(name):
         assert outcome(castwise.compile(call), x) == outcome(call, x), (number, more)
 
 
+IN_PLACE = "iadd isub imul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift".split()
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_operators_in_place_keep_the_dtype_and_the_shape(name):
+    call = lambda x, y: getattr(operator, name)(x, y)  # noqa: E731
+    written = lambda x, y: call(x.copy(), y)  # noqa: E731
+    arrays = [np.array([1, 2, 3]).astype(d) for d in ("?", *INTEGERS, "f2", "f4", "f8", "c8")]
+    others = [*arrays, np.array([[1], [2]]), np.array([2]), True, 2, 300, -1, 0.5, 1j]
+    for x, y in itertools.product(arrays, others):
+        if name == "ipow" and x.dtype.kind + np.asarray(y).dtype.kind != "ff":
+            # Powers of complex numbers are compared elsewhere, and NumPy squares bools as i8.
+            continue
+        assert outcome(castwise.compile(call), x, y) == outcome(written, x, y), (x.dtype, y)
+    assert list(x) == [1, 2, 3]
+
+
+def test_what_no_operator_writes_into():
+    # What has no dims is a scalar of NumPy: another one takes its place.
+    def scaled(x, y):
+        s = np.sum(x)
+        s *= y
+        return s
+
+    x = np.float32([1, 2])
+    for y in (np.float64(0.1), np.float64([0.1, 0.2])):
+        got = castwise.compile(scaled)(x, y)
+        assert got.dtype == scaled(x, y).dtype == np.float64 and got.tolist() == scaled(x, y).tolist()
+
+    def added(x, y):
+        x += y
+        return x
+
+    for rules in ("jax", "paddle"):
+        got = castwise.compile(added, rules=rules)(np.float32([1, 2]), np.float64([0.5]))
+        assert got.dtype == np.float64 and got.tolist() == [1.5, 2.5]
+    with pytest.raises(castwise.ProgramError, match="can't be cast to the desired output type i32"):
+        castwise.compile(added, rules="torch")(np.int32([1, 2]), np.float32([0.5]))
+    a = castwise.xp("numpy").asarray([1, 2], dtype="f32")
+    b = a
+    b += castwise.xp("numpy").asarray([0.5, 0.5])
+    assert b.dtype == "f32" and np.asarray(a).tolist() == [1, 2]
+    # The place is the line of the operator.
+    with pytest.raises(castwise.ProgramError) as e:
+        castwise.compile(added)(np.int32([1]), 0.5)
+    assert "test_numpy.py" in str(e.value)
+
+
 def test_dtypes_that_numpys_functions_are_given_are_numpys():
     x = np.float32([[1, 2], [3, 4]])
     for dtype in ("i8", "u8", "f8", "f4", "<f4", "float64", np.int16, float, np.dtype("u1")):

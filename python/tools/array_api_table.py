@@ -32,7 +32,7 @@ NOTES = {
 ARRAYS = [
     ("`x[index]`", "yes", "integers, slices with any step, `None`, `...`; no arrays: `xp.take` and `xp.take_along_axis` index by values"),
     ("`x[index] = v`", "no", "arrays do not change, so that they may share memory"),
-    ("`x += y`", "yes", "makes a new array"),
+    ("`x += y`", "yes", "makes a new array, of the dtype and shape of `x`; under the rules of JAX and Paddle those of `x + y`"),
     ("`x @ y`", "no", "castwise has no products of matrices"),
     ("other operators and attributes", "yes", ""),
     ("`__dlpack__`, `__array__`", "yes", "copy; `copy=False` is refused"),

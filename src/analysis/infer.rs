@@ -277,7 +277,7 @@ impl Inference {
         }
         let shape = self.broadcast(op, &nodes, location)?;
         if op.def().promotion == Promotion::First {
-            self.keeps_shape(op, &nodes, shape)?;
+            self.keeps_shape(op, &nodes, shape, location)?;
         }
         if attrs.loss == Some(LossShapes::Equal) {
             self.equal_shapes(op, &nodes)?;
@@ -377,18 +377,31 @@ impl Inference {
         Ok(())
     }
 
-    /// An operation in place can't give its tensor another shape.
-    fn keeps_shape(&self, op: Op, operands: &[Option<NodeId>], shape: u32) -> Result<(), Diagnostic> {
-        let first = operands.first().copied().flatten().map(|id| self.nodes[id as usize].shape);
-        match first {
-            Some(f) if f != shape => {
-                let (from, to) =
-                    (dims_text(&self.shapes.list[f as usize]), dims_text(&self.shapes.list[shape as usize]));
-                let message = format!("`{op}`: output with shape {from} doesn't match the broadcast shape {to}");
-                Err(Diagnostic::new(DiagnosticKind::Broadcast, message))
-            }
-            _ => Ok(()),
+    /// An operation in place can't give its tensor another shape. What only the feeds can decide is noted as a check.
+    fn keeps_shape(
+        &mut self,
+        op: Op,
+        operands: &[Option<NodeId>],
+        shape: u32,
+        location: &SourceLocation,
+    ) -> Result<(), Diagnostic> {
+        let Some(first) = operands.first().copied().flatten() else { return Ok(()) };
+        let (from, to) = (self.shape(first).clone(), self.shapes.list[shape as usize].clone());
+        let grows = |(a, b): (&SymDim, &SymDim)| a != b && matches!((a, b), (SymDim::Fixed(_), SymDim::Fixed(_)));
+        if from.len() != to.len() || from.iter().zip(to.iter()).any(grows) {
+            let (from, to) = (dims_text(&from), dims_text(&to));
+            let message = format!("`{op}`: output with shape {from} doesn't match the broadcast shape {to}");
+            return Err(Diagnostic::new(DiagnosticKind::Broadcast, message));
         }
+        let differ = from.iter().zip(to.iter()).enumerate().filter(|(_, (a, b))| a != b);
+        self.checks.extend(differ.map(|(axis, (a, b))| DimCheck {
+            dims: (a.clone(), b.clone()),
+            op: op.name(),
+            axis,
+            asked: Asked::Equal,
+            location: location.clone(),
+        }));
+        Ok(())
     }
 
     /// Paddle's losses that do not broadcast. Dims that only the feeds will tell are taken to be equal.

@@ -219,6 +219,11 @@ impl RuleSet for Jax {
         }
     }
 
+    /// Arrays of JAX do not change.
+    fn writes_in_place(&self, _rank: usize) -> bool {
+        false
+    }
+
     /// XLA computes every power by C's `pow`.
     fn takes_roots(&self) -> bool {
         false

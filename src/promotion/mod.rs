@@ -78,6 +78,19 @@ impl Rules {
         self.flags().iter().map(|f| f.name)
     }
 
+    /// Whether `x += y` writes into a value with so many dims, which then keeps its dtype and shape, as
+    /// [`Var::assign`](crate::Var::assign) computes; else `x` is the new value.
+    ///
+    /// ```
+    /// use castwise::Rules;
+    /// assert!(Rules::Torch.writes_in_place(0) && Rules::NumPy.writes_in_place(1));
+    /// // Arrays of JAX and scalars of NumPy do not change, and Paddle has no such operators.
+    /// assert!(!Rules::Jax.writes_in_place(1) && !Rules::NumPy.writes_in_place(0) && !Rules::Paddle.writes_in_place(1));
+    /// ```
+    pub fn writes_in_place(self, rank: usize) -> bool {
+        self.set().writes_in_place(rank)
+    }
+
     /// Whether these rules have weak tensors, which promote as scalars do.
     pub fn has_weak(self) -> bool {
         self.set().has_weak()

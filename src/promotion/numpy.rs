@@ -137,7 +137,7 @@ impl RuleSet for NumPy {
         Ok(())
     }
 
-    /// Replaces a bound that no element exceeds by the end of the range.
+    /// Replaces a bound that no element exceeds by the end of the range, and where only truth counts what is beyond the range.
     fn scalar(&self, op: Op, i: usize, s: Scalar, to: DType) -> Scalar {
         let Scalar::Int(v) = s else { return s };
         if asks_truth(op) && beyond(v, to).is_some() {
@@ -176,8 +176,17 @@ impl RuleSet for NumPy {
         }
     }
 
+    /// What has no dims is a scalar of NumPy, which does not change: reductions and ops of scalars give those.
+    fn writes_in_place(&self, rank: usize) -> bool {
+        rank > 0
+    }
+
     fn casts_results(&self) -> bool {
         true
+    }
+
+    fn composites(&self) -> Composites {
+        Composites { isclose_of_float: true, ..Composites::COMMON }
     }
 }
 
@@ -187,10 +196,6 @@ fn kind(d: DType) -> (Category, bool) {
 }
 
 /// Whether a dtype holds every value of another one, as NumPy sees it: f64 holds all integers.
-
-    fn composites(&self) -> Composites {
-        Composites { isclose_of_float: true, ..Composites::COMMON }
-    }
 fn holds(to: DType, from: DType) -> bool {
     let integer_in_double = from.category() == Category::Int && to.category() > Category::Int && to.real() == F64;
     to.holds(from) || integer_in_double
@@ -309,16 +314,16 @@ fn is_mixed(call: &Call<'_>, compute: DType) -> bool {
     call.promoted.get(1).is_some_and(|o| !holds_operand(compute, o))
 }
 
-fn clamps(op: Op) -> bool {
-    matches!(op, Op::Clamp | Op::ClampMin | Op::ClampMax)
-}
-
-/// On which side of an integer dtype's range a number lies.
 /// Ops of which an operand is true or false, in whatever dtype.
 fn asks_truth(op: Op) -> bool {
     matches!(op, Op::LogicalAnd | Op::LogicalOr | Op::LogicalXor)
 }
 
+fn clamps(op: Op) -> bool {
+    matches!(op, Op::Clamp | Op::ClampMin | Op::ClampMax)
+}
+
+/// On which side of an integer dtype's range a number lies.
 fn beyond(v: i128, d: DType) -> Option<Ordering> {
     let (least, most) = d.int_range()?;
     if v < least { Some(Ordering::Less) } else { (v > most).then_some(Ordering::Greater) }

@@ -70,6 +70,11 @@ impl RuleSet for Paddle {
         false
     }
 
+    /// Tensors of Paddle have no such operators: Python computes `x = x + y`.
+    fn writes_in_place(&self, _rank: usize) -> bool {
+        false
+    }
+
     fn composites(&self) -> Composites {
         const NO_BOOL: DTypeSet = DTypeSet::ALL.without(DTypeSet::of(&[Bool]));
         Composites {
@@ -81,12 +86,12 @@ impl RuleSet for Paddle {
             vecdot: NO_BOOL,
             joint_norms: true,
             isclose_of_y: false,
+            isclose_of_float: false,
             nan_to_num: DTypeSet::category(Category::Float),
         }
     }
 
     fn losses(&self) -> Losses {
-            isclose_of_float: false,
         Losses { huber: LossShapes::Equal, poisson_promotes: true }
     }
 }

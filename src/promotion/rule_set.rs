@@ -254,6 +254,11 @@ pub(crate) trait RuleSet: Sync {
         category_of(operand) <= to.category()
     }
 
+    /// Whether `x += y` writes into a value of this rank, which keeps its dtype and shape; else it makes a new value.
+    fn writes_in_place(&self, _rank: usize) -> bool {
+        true
+    }
+
     /// Whether a result is cast to the dtype of the caller's output tensor.
     fn casts_results(&self) -> bool {
         false
