@@ -351,7 +351,7 @@ pub fn array<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
 /// Reads an array whose bools may be any bytes.
 fn array_as_is<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
     if ndarrays::is_array(obj) {
-        ndarrays::check_unmasked(obj, name)?;
+        ndarrays::check_plain(obj, name)?;
         return ndarrays::read(obj.clone(), name);
     }
     let copy_of = |obj: &Bound<'py, PyAny>| {

@@ -74,16 +74,20 @@ pub fn is_writable(obj: &Bound<'_, PyAny>) -> bool {
     is_array(obj) && unsafe { (*array).fields.flags } & NPY_ARRAY_WRITEABLE != 0
 }
 
-/// Refuses an array of NumPy that has a mask.
-pub fn check_unmasked(obj: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
-    if class(obj.py()) == Some(obj.get_type_ptr())
-        || !obj.is_instance(&obj.py().import("numpy.ma")?.getattr("MaskedArray")?)?
-    {
+/// Refuses an array of NumPy of which elements and shape are not all that its operators go by: one with a mask, and a matrix.
+pub fn check_plain(obj: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
+    if class(obj.py()) == Some(obj.get_type_ptr()) {
         return Ok(());
     }
-    let text =
-        format!("the argument `{name}` is a masked array, whose mask would be lost: fill it first, with `.filled(0)`");
-    Err(PyTypeError::new_err(text))
+    let is = |module: &str, class: &str| obj.is_instance(&obj.py().import(module)?.getattr(class)?);
+    let why = if is("numpy.ma", "MaskedArray")? {
+        "a masked array, whose mask would be lost: fill it first, with `.filled(0)`"
+    } else if is("numpy", "matrix")? {
+        "a numpy.matrix, whose `*` and `**` are products of matrices: pass `numpy.asarray(x)`"
+    } else {
+        return Ok(());
+    };
+    Err(PyTypeError::new_err(format!("the argument `{name}` is {why}")))
 }
 
 /// The mark of the other byte order than the machine's.

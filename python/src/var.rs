@@ -106,8 +106,12 @@ impl PyVar {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let name: String = ufunc.getattr("__name__")?.extract()?;
-        if method != "__call__" || named.is_some_and(|n| !n.is_empty()) {
-            let text = format!("numpy.{name} of a castwise.Var takes operands only: no `out`, no `where`, no {method}");
+        if method != "__call__" {
+            let text = format!("numpy.{name}.{method} of a castwise.Var: castwise has no methods of functions");
+            return Err(PyTypeError::new_err(text));
+        }
+        if let Some(given) = named.and_then(|n| n.keys().iter().next()) {
+            let text = format!("numpy.{name} of a castwise.Var takes operands only, no `{given}`");
             return Err(PyTypeError::new_err(text));
         }
         let none = || PyTypeError::new_err(format!("castwise has no op for numpy.{name}"));

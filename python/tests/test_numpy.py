@@ -416,6 +416,28 @@ def test_arguments_are_read_as_numpy_reads_them():
                 call(value)
 
 
+def test_refusals_name_what_is_not_taken():
+    x = castwise.Program("numpy").data("x", "f64", [3])
+    for call, text in (
+        (lambda: np.add(x, 1, dtype="f4"), "numpy.add of a castwise.Var takes operands only, no `dtype`"),
+        (lambda: np.add(x, 1, where=[True, False, True]), "no `where`"),
+        (lambda: np.add.reduce(x), "numpy.add.reduce of a castwise.Var"),
+        (lambda: np.linalg.norm(x), "castwise's function of this name is castwise.norm"),
+        (lambda: np.fft.fft(x), "castwise has no op for it"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            call()
+
+
+def test_matrices_are_refused():
+    with pytest.warns(PendingDeprecationWarning):
+        m = np.matrix([[1.0, 2], [3, 4]])
+    for call in (castwise.compile("a * a"), castwise.exp, lambda m: castwise.compile(lambda a: a * m)(np.ones((2, 2)))):
+        with pytest.raises(TypeError, match="is a numpy.matrix, whose `\\*` and `\\*\\*` are products of matrices"):
+            call(m)
+    assert castwise.compile("a * a")(np.asarray(m)).tolist() == [[1, 4], [9, 16]]
+
+
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
 def test_numbers_of_any_size_are_true_or_false(name):
     for dtype in (*INTEGERS, "f2", "f8"):
