@@ -50,7 +50,7 @@ fn power<'py>(
 pub fn assigned<'py>(x: &Bound<'py, Operators>, made: Bound<'py, PyAny>) -> Made<'py> {
     // The mistakes of a program are raised together, when it is typed.
     let rank = extents(x).map_or(0, |all| all.len());
-    if !rules(x)?.writes_in_place(rank) {
+    if !rules(x)?.writes_in_place(rank) || alike(x, &made) {
         return Ok(made);
     }
     applied(x.py(), &Applied::Op(Op::Assign, Attrs::default()), &[x.clone().into_any(), made])
@@ -79,6 +79,16 @@ fn rules(x: &Bound<'_, Operators>) -> PyResult<Rules> {
         return Ok(var.get().program().settings().rules);
     }
     Ok(x.cast::<PyArray>().map_err(|_| neither())?.get().settings().rules)
+}
+
+/// Whether two values have one dtype and one shape, so that an assignment changes neither.
+fn alike(x: &Bound<'_, Operators>, y: &Bound<'_, PyAny>) -> bool {
+    if let (Ok(x), Ok(y)) = (x.cast::<PyVar>(), y.cast::<PyVar>()) {
+        return x.get().is_like(x.py(), y.get());
+    }
+    let (Ok(x), Ok(y)) = (x.cast::<PyArray>(), y.cast::<PyArray>()) else { return false };
+    let (x, y) = (x.get().tensor(), y.get().tensor());
+    x.dtype() == y.dtype() && x.shape() == y.shape()
 }
 
 /// The extents; `None` for those that a call determines.

@@ -61,6 +61,12 @@ impl PyVar {
         self.typed(py, |t| Some(t.shape(&self.var)?.iter().map(fixed).collect()))
     }
 
+    /// Whether the other value has the same dtype, and the same shape whatever a call determines.
+    pub fn is_like(&self, py: Python<'_>, other: &PyVar) -> bool {
+        let one = |t: &castwise::TypedProgram, v: &Var| Some((t.dtype(v)?, t.shape(v)?.to_vec()));
+        self.typed(py, |t| Some(one(t, &self.var)? == one(t, &other.var)?)).unwrap_or(false)
+    }
+
     /// The operand of `rint`, which is a function of floats: an integer in the float that such functions give it under the program's
     /// rules. What they refuse stays.
     fn in_float<'py>(slf: &Bound<'py, PyVar>) -> Made<'py> {

@@ -372,6 +372,8 @@ def test_what_no_operator_writes_into():
     b = a
     b += castwise.xp("numpy").asarray([0.5, 0.5])
     assert b.dtype == "f32" and np.asarray(a).tolist() == [1, 2]
+    # Nothing is assigned that has the dtype and the shape already.
+    assert [("assign" in castwise.explain(added, rules="numpy", x="f32", y=y)) for y in ("f64[n]", "f32[n]", 2.5)] == [True, False, False]
     # The place is the line of the operator.
     with pytest.raises(castwise.ProgramError) as e:
         castwise.compile(added)(np.int32([1]), 0.5)
@@ -442,7 +444,7 @@ def test_matrices_are_refused():
 def test_numbers_of_any_size_are_true_or_false(name):
     for dtype in (*INTEGERS, "f2", "f8"):
         x = np.array([0, 1, 2]).astype(dtype)
-        for number in (0, 1, -1, 256, 65536, -(2**32), 2**63 - 1, 2**64 - 1, 0.0, 0.1, np.nan):
+        for number in (0, 1, -1, 256, 65536, -(2**32), 2**63 - 1, 0.0, 0.1, np.nan):
             call = lambda x: (getattr(np, name)(x, number), getattr(np, name)(number, x))  # noqa: E731
             got, want = castwise.compile(call)(x), call(x)
             assert [g.tolist() for g in got] == [w.tolist() for w in want], (dtype, number)
