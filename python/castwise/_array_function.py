@@ -305,6 +305,57 @@ def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     return _core.op("round")(a)
 
 
+@_named("full_like")
+def _full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Any:
+    _none(shape=shape, device=device)
+    made = _core.op("full_like")(a, value=fill_value, **_dtype(dtype))
+    _, kind, bits, _ = _core.dtype_info(made.dtype)
+    if type(fill_value) is int and kind.endswith("integer"):
+        least, values = (0 if kind.startswith("un") else -(2 ** (bits - 1))), 2**bits
+        if not least <= fill_value < least + values:
+            raise OverflowError(f"{made.dtype} does not hold {fill_value}")
+    return made
+
+
+def _filled(name: str, value: int) -> None:
+    @_named(name)
+    def filled(
+        a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    ) -> Any:
+        return _full_like(a, value, dtype, shape=shape, device=device)
+
+
+_filled("zeros_like", 0)
+_filled("ones_like", 1)
+
+
+@_named("copy")
+def _copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
+    return a
+
+
+@_named("ptp")
+def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    _none(out=out)
+    most, least = (_core.op(op)(a, axis=axis, keepdims=keepdims) for op in ("amax", "amin"))
+    return most - least
+
+
+@_named("diff")
+def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    _none(prepend=prepend, append=append)
+    if n < 0:
+        raise ValueError(f"the order {n} is negative")
+    before = (slice(None),) * _axis(axis, a.ndim)
+    # As in NumPy, those of bools tell whether neighbours differ.
+    differ = _core.op("ne" if a.dtype == "bool" else "sub")
+    for _ in range(n):
+        a = differ(a[(*before, slice(1, None))], a[(*before, slice(None, -1))])
+    return a
+
+
 @_named("shape")
 def _shape(a: Any) -> Any:
     return a.shape

@@ -220,6 +220,45 @@ def test_isclose_and_nan_to_num():
         castwise.compile(lambda x: np.nan_to_num(x, copy=False))(x)
 
 
+@pytest.mark.parametrize("name", ["bool", "i1", "u2", "i8", "f2", "f4", "f8", "c8"])
+def test_arrays_like_others_and_differences(name):
+    x = (np.arange(12).reshape(3, 4) % 5).astype(name)
+    x[0, 0] = x[-1, -1]
+    functions = [
+        np.zeros_like,
+        lambda x: np.ones_like(x, dtype="i4"),
+        lambda x: np.full_like(x, 1),
+        lambda x: np.full_like(x, 7, dtype=np.float32),
+        np.copy,
+        np.diff,
+        lambda x: np.diff(x, n=2, axis=0),
+        lambda x: np.diff(x, n=3, axis=0),
+        lambda x: np.diff(x, n=0),
+    ]
+    if name not in ("bool", "c8"):
+        functions += [np.ptp, lambda x: np.ptp(x, axis=1, keepdims=True), np.fabs]
+    for f in functions:
+        for given in (x, x[:, :0], x.T):
+            try:
+                want = f(given)
+            except ValueError:
+                # The range of no elements.
+                with pytest.raises(ValueError):
+                    castwise.compile(lambda x: f(x))(given)
+                continue
+            got = castwise.compile(lambda x: f(x))(given)
+            assert got.dtype == want.dtype and got.shape == want.shape and got.tolist() == want.tolist()
+    if name == "i1":
+        with pytest.raises(TypeError, match="takes no `prepend`"):
+            castwise.compile(lambda x: np.diff(x, prepend=0))(x)
+        for value, dtype in ((128, None), (-129, None), (-1, "u1"), (2**63, "i8")):
+            with pytest.raises(OverflowError):
+                castwise.compile(lambda x: np.full_like(x, value, dtype=dtype))(x)
+        for value, dtype in ((-128, None), (255, "u1"), (300, "?"), (300, "f4")):
+            got = castwise.compile(lambda x: np.full_like(x, value, dtype=dtype))(x)
+            assert got.tolist() == np.full_like(x, value, dtype=dtype).tolist()
+
+
 def test_masked_arrays_are_refused():
     masked = np.ma.masked_array([1.0, 2.0], [True, False])
     for call in (castwise.compile("a + 1"), castwise.exp, lambda a: castwise.evaluate("a * 2")):
