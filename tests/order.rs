@@ -23,6 +23,9 @@ fn find(op: Op, number: f64, choice: Choice, line: &[f64]) -> (usize, usize, f64
     };
     let rank = q * (numbers - 1) as f64;
     let (low, high) = (at[rank.floor() as usize], at[rank.ceil() as usize]);
+    // NumPy's quantiles have the next element beside a whole rank.
+    let next =
+        || if matches!(op, Op::Median | Op::Nanmedian) { high } else { at[(rank as usize + 1).min(numbers - 1)] };
     match choice {
         Choice::Lower => (low, low, 0.0),
         Choice::Higher => (high, high, 0.0),
@@ -31,8 +34,8 @@ fn find(op: Op, number: f64, choice: Choice, line: &[f64]) -> (usize, usize, f64
             let at = at[if rank.fract() <= 0.5 { rank.floor() } else { rank.ceil() } as usize];
             (at, at, 0.0)
         }
-        Choice::Midpoint => (low, high, if low == high { 0.0 } else { 0.5 }),
-        _ => (low, high, rank.fract()),
+        Choice::Midpoint => (low, next(), if low == high { 0.0 } else { 0.5 }),
+        _ => (low, next(), rank.fract()),
     }
 }
 
@@ -271,6 +274,67 @@ fn edges() -> castwise::Result<()> {
     let lower = Attrs::default().with_number(0.7).with_choice(Choice::Lower);
     assert_eq!(run(Rules::Torch, Op::Quantile, &lower, &eleven)?.item::<f32>()?, 6.0);
     assert_eq!(run(Rules::NumPy, Op::Quantile, &lower, &eleven)?.item::<f32>()?, 7.0);
+    Ok(())
+}
+
+/// `numpy.quantile` of NumPy 2.4.6 and `jax.numpy.quantile` of JAX 0.10.2, for q of 0, 0.25, 0.5, 0.75 and 1.
+#[test]
+fn quantiles_beside_infinities_are_those_of_the_framework() -> castwise::Result<()> {
+    const INF: f32 = f32::INFINITY;
+    const NAN: f32 = f32::NAN;
+    let (line, mid) = (Choice::Linear, Choice::Midpoint);
+    for (rules, choice, x, want) in [
+        (Rules::NumPy, line, &[0.0, INF][..], [NAN, INF, NAN, NAN, NAN]),
+        (Rules::NumPy, line, &[0.0, 1.0, INF], [0.0, 0.5, NAN, NAN, NAN]),
+        (Rules::NumPy, line, &[-INF, 1.0, 2.0], [NAN, -INF, 1.0, 1.5, 2.0]),
+        (Rules::NumPy, mid, &[0.0, INF], [NAN; 5]),
+        (Rules::NumPy, mid, &[0.0, 1.0, INF], [0.0, 0.5, NAN, NAN, NAN]),
+        (Rules::Jax, line, &[0.0, INF], [0.0, INF, INF, INF, NAN]),
+        (Rules::Jax, line, &[-INF, 1.0, 2.0], [NAN, -INF, 1.0, 1.5, 2.0]),
+        (Rules::Jax, line, &[INF, INF], [NAN, INF, INF, INF, NAN]),
+        (Rules::Jax, mid, &[0.0, INF], [0.0, INF, INF, INF, INF]),
+        (Rules::Jax, mid, &[INF, INF], [INF; 5]),
+    ] {
+        let with_nan: Vec<f32> = x.iter().copied().chain([NAN]).collect();
+        for (q, want) in [0.0, 0.25, 0.5, 0.75, 1.0].into_iter().zip(want) {
+            let attrs = Attrs::default().with_number(q).with_choice(choice);
+            let all = run(rules, Op::Quantile, &attrs, &Tensor::from_slice(x, [x.len()])?)?.item::<f32>()?;
+            let some = run(rules, Op::Nanquantile, &attrs, &Tensor::from_slice(&with_nan, [x.len() + 1])?)?;
+            for got in [all, some.item::<f32>()?] {
+                assert!(
+                    got == want || got.is_nan() && want.is_nan(),
+                    "{rules} {choice} {q} of {x:?}: {got} for {want}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `jax.numpy.quantile` of 0, 1, … by JAX 0.10.2; gradients go to where the elements come from.
+#[test]
+fn ranks_of_jax_have_its_default_float() -> castwise::Result<()> {
+    let choices = [Choice::Lower, Choice::Higher, Choice::Nearest, Choice::Midpoint, Choice::Linear];
+    for (rules, n, want) in [
+        ("jax", 12346, [3703.0, 3704.0, 3704.0, 3703.5, 3_703.500_2]),
+        ("jax,x64", 12346, [3703.0, 3704.0, 3703.0, 3703.5, 3703.5]),
+        ("jax", 100_001, [30000.0, 30001.0, 30000.0, 30000.5, 30_000.002]),
+        ("jax,x64", 100_001, [30000.0; 5]),
+    ] {
+        for dim in [Some(n), None] {
+            let p = Program::with_settings(rules.parse().unwrap());
+            let x = p.data("x", DType::F32, [dim]);
+            let found = choices.map(|c| x.over([0]).q(0.3).interpolation(c).quantile());
+            let higher = p.gradients(&[&found[1]], &[&x], &[])?.remove(0).over([0]).argmax().cast(DType::F32);
+            let t = Tensor::from_vec((0..n).map(|i| i as f32).collect(), [n])?;
+            let all: Vec<_> = found.iter().chain([&higher]).collect();
+            let out = Executor::new().run(&p, feeds! { "x" => t }, all)?;
+            let got: Vec<f32> = out[..5].iter().map(|t| t.item()).collect::<castwise::Result<_>>()?;
+            assert_eq!(got, want, "{n} elements under {rules}");
+            let position = out[5].to_vec::<f32>()?[0];
+            assert_eq!(position, want[1], "{n} elements under {rules}");
+        }
+    }
     Ok(())
 }
 

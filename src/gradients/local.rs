@@ -304,6 +304,16 @@ impl Build for Local<'_> {
         }
     }
 
+    fn rank_of(&self, q: f64, last: Item) -> Item {
+        let settings = self.values.typed.settings();
+        let quantiles = settings.rules.set().quantiles(&settings);
+        if let Item::Number(Scalar::Float(last)) = last {
+            return Item::Number(Scalar::Float(quantiles.rank_of(q, last)));
+        }
+        let last = self.item(self.cast(&self.get(last).0, quantiles.rank), quantiles.rank);
+        self.double(self.apply("mul", &[last, Item::Number(Scalar::Float(q))]))
+    }
+
     fn double(&self, v: Item) -> Item {
         let (v, dtype) = self.get(v);
         let to = if dtype == DType::F64 { v } else { self.cast(&v, DType::F64) };

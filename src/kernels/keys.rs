@@ -95,6 +95,8 @@ pub(crate) enum Between {
     Mean,
     /// The part of the way from the first to the second, from 0 to 1, from the nearer end.
     Part(f64),
+    /// Their sum with the weights 1 - w and w, computed in f32 or in f64.
+    Sum { w: f64, single: bool },
 }
 
 macro_rules! ordered_integers {
@@ -225,6 +227,7 @@ fn single(a: f32, b: f32, how: Between) -> f32 {
             let w = w as f32;
             if w < 0.5 { a + w * (b - a) } else { b - (b - a) * (1.0 - w) }
         }
+        Between::Sum { w, single } => weighted(a.into(), b.into(), w, single) as f32,
     }
 }
 
@@ -232,6 +235,7 @@ fn single(a: f32, b: f32, how: Between) -> f32 {
 fn narrow(a: f64, b: f64, how: Between) -> f64 {
     match how {
         Between::Mean => (a + b) * 0.5,
+        Between::Sum { w, single } => weighted(a, b, w, single),
         how => f64::from(single(a as f32, b as f32, how)),
     }
 }
@@ -244,7 +248,17 @@ fn double(a: f64, b: f64, how: Between) -> f64 {
         Between::Mean => (a + b) * 0.5,
         Between::Part(w) if w < 0.5 => a + w * (b - a),
         Between::Part(w) => b - (b - a) * (1.0 - w),
+        Between::Sum { w, single } => weighted(a, b, w, single),
     }
+}
+
+/// The sum of two numbers with the weights 1 - w and w.
+fn weighted(a: f64, b: f64, w: f64, single: bool) -> f64 {
+    if !single {
+        return a * (1.0 - w) + b * w;
+    }
+    let [a, b, w] = [a, b, w].map(|v| v as f32);
+    f64::from(a * (1.0 - w) + b * w)
 }
 
 /// What lies between two floats: `$to` of what `$of` makes of them; any NaN becomes `$nan`.

@@ -12,7 +12,7 @@ use super::keys::{Between, Key, Ordered, with_ordered};
 use crate::base::dtype::DType;
 use crate::base::error::Result;
 use crate::base::room::lengthen;
-use crate::ops::Choice;
+use crate::ops::{Choice, Quantiles};
 
 /// Which element of a line is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +43,8 @@ pub(crate) struct Ask {
     pub(crate) choice: Choice,
     /// Whether the midpoint of two is their mean, which is computed wider, and not that of an interpolation.
     pub(crate) mean: bool,
+    /// How ranks and interpolations are computed.
+    pub(crate) quantiles: Quantiles,
     /// Whether the result is a position.
     pub(crate) position: bool,
 }
@@ -60,17 +62,24 @@ impl Ask {
         let one = |at: usize| Ranks { low: at.min(n - 1), high: at.min(n - 1), between: None };
         let rank = match self.rank {
             Rank::Kth(k) => return one(k),
-            Rank::Part(q) => q * (n - 1) as f64,
+            Rank::Part(q) => self.quantiles.rank_of(q, (n - 1) as f64),
         };
         let (low, high) = (rank.floor(), rank.ceil());
-        let two = |between| Ranks { between: Some(between), high: one(high as usize).high, ..one(low as usize) };
+        let two = |between| {
+            let next = self.quantiles.next && between != Between::Mean;
+            let high = if next { low + 1.0 } else { high };
+            Ranks { between: Some(between), high: one(high as usize).high, ..one(low as usize) }
+        };
         match self.choice {
             Choice::Lower => one(low as usize),
             Choice::Higher => one(high as usize),
             Choice::Nearest => one(rank.round_ties_even() as usize),
             Choice::NearestDown => one((rank - 0.5).ceil() as usize),
-            Choice::Midpoint if self.mean => two(Between::Mean),
+            Choice::Midpoint if self.mean || self.quantiles.weighted => two(Between::Mean),
             Choice::Midpoint => two(Between::Part(if low == high { 0.0 } else { 0.5 })),
+            Choice::Linear if self.quantiles.weighted => {
+                two(Between::Sum { w: rank - low, single: self.quantiles.rank == DType::F32 })
+            }
             Choice::Linear | Choice::False | Choice::True => two(Between::Part(rank - low)),
         }
     }
@@ -357,7 +366,9 @@ mod tests {
             line
         };
         // The rank is outside of the sample's keys; too many are between them.
-        let ask = Ask { rank: Rank::Kth(n / 2), nans: Nans::Last, choice: Choice::Lower, mean: false, position: true };
+        let quantiles = Quantiles { rank: DType::F64, next: false, weighted: false };
+        let (rank, nans, choice) = (Rank::Kth(n / 2), Nans::Last, Choice::Lower);
+        let ask = Ask { rank, nans, choice, mean: false, quantiles, position: true };
         for mut line in [with(&|_| 0.0), with(&|s| s as f64)] {
             assert_eq!(median(&line), None);
             let found =

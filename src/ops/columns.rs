@@ -5,7 +5,7 @@
 //! anything; `promotion` reads these columns.
 
 use crate::base::dtype::DType::*;
-use crate::base::dtype::{Category, DTypeSet};
+use crate::base::dtype::{Category, DType, DTypeSet};
 
 /// The methods by which a row sets one field of a column, which is none otherwise.
 macro_rules! overrides {
@@ -200,6 +200,25 @@ pub(super) const BETWEEN: ChoiceAttribute = ChoiceAttribute {
     among: &[Choice::Lower, Choice::Higher, Choice::Nearest, Choice::NearestDown, Choice::Midpoint, Choice::Linear],
     default: Choice::Linear,
 };
+
+/// How a framework computes a quantile from the elements of the ranks about q · (n - 1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Quantiles {
+    /// The dtype of ranks and weights: f32 or f64.
+    pub(crate) rank: DType,
+    /// Whether the element after that of a whole rank takes part too, with the weight 0.
+    pub(crate) next: bool,
+    /// Whether both elements are weighted, and the midpoint is their mean; else the weighted distance between them is added to the
+    /// nearer one.
+    pub(crate) weighted: bool,
+}
+
+impl Quantiles {
+    /// The rank of `q` among elements of which the last one has the rank `last`.
+    pub(crate) fn rank_of(self, q: f64, last: f64) -> f64 {
+        if self.rank == F32 { f64::from(q as f32 * last as f32) } else { q * last }
+    }
+}
 
 /// Whether the largest element is first.
 pub(super) const DESCENDING: ChoiceAttribute =

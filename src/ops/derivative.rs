@@ -134,6 +134,8 @@ pub(crate) trait Build {
     fn index(&self) -> Item;
     /// The rank of each element among those, from 0: f64.
     fn ranks(&self) -> Item;
+    /// The rank, in f64, of `q` among elements of which the last one has the rank `last`.
+    fn rank_of(&self, q: f64, last: Item) -> Item;
     /// Zeros like the operand, to which a value of the application's lines is added at an index.
     fn scatter(&self, v: Item, index: Item) -> Item;
     /// A value in f64.
@@ -321,6 +323,11 @@ impl<'a> Value<'a> {
     /// A value of the application's lines added to zeros like the operand, at an index.
     pub(crate) fn scatter(self, index: Value<'a>) -> Value<'a> {
         self.with(self.build.scatter(self.item, index.item))
+    }
+
+    /// The rank of `q` if this is the last one.
+    pub(crate) fn rank_of(self, q: f64) -> Value<'a> {
+        self.with(self.build.rank_of(q, self.item))
     }
 
     /// The value in f64; a number stays one.

@@ -28,6 +28,7 @@ mod ranges;
 pub(crate) mod reductions;
 mod table;
 pub(crate) mod toys;
+pub(crate) use columns::Quantiles;
 use columns::{ANY, JAX, NUMPY, PADDLE, TORCH};
 pub use columns::{
     Choice, ChoiceAttribute, JaxColumns, NumberAttribute, NumpyColumns, PaddleColumns, Parameter, Promotion,

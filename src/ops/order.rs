@@ -30,7 +30,7 @@ macro_rules! with_order {
                 jax: JAX.accepts(REALS_NO_F8).choice(Choice::Midpoint).strong() }
             { searches; }
 
-            /// Quantile q of the elements: with rank q · (n - 1), counted from 0, the element of that rank in their order, or, between two ranks, what `interpolation` says: the lower, the higher or the nearest element (`nearest`: of two that are as near the one with the even rank; `nearest_down`, and `nearest` under JAX's rules: the lower one), the midpoint of both, or a value in proportion. NaN if an element is NaN; what is computed from an infinity may be NaN too. An empty reduction is an error.
+            /// Quantile q of the elements: with rank q · (n - 1), counted from 0, the element of that rank in their order, or, between two ranks, what `interpolation` says: the lower, the higher or the nearest element (`nearest`: of two that are as near the one with the even rank; `nearest_down`, and `nearest` under JAX's rules: the lower one), the midpoint of both, or a value in proportion. NaN if an element is NaN; what is computed from an infinity may be NaN too. Under NumPy's rules the element after that of a whole rank takes part, with the weight 0; under JAX's the rank has the default float dtype, both elements have weights, and the midpoint is their mean. An empty reduction is an error.
             Quantile { method: quantile, operands: (x), output: Fold, name: "quantile",
                 gradients: by([wide(|d| ordered::quantile(d, false))]),
                 number: Some(PART), choice: Some(BETWEEN),

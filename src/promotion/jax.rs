@@ -18,7 +18,7 @@ use super::settings::{Flag, Rules, Settings};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::scalar::Scalar;
-use crate::ops::{Choice, MAX_OPERANDS, Op, OpDef, Promotion, Weakness};
+use crate::ops::{Choice, MAX_OPERANDS, Op, OpDef, Promotion, Quantiles, Weakness};
 
 /// JAX's rules.
 pub(super) struct Jax;
@@ -222,6 +222,10 @@ impl RuleSet for Jax {
     /// Arrays of JAX do not change.
     fn writes_in_place(&self, _rank: usize) -> bool {
         false
+    }
+
+    fn quantiles(&self, settings: &Settings) -> Quantiles {
+        Quantiles { rank: default_dtype(settings, Category::Float), next: false, weighted: true }
     }
 
     /// XLA computes every power by C's `pow`.

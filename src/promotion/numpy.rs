@@ -17,7 +17,7 @@ use crate::base::dtype::DType::*;
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::base::scalar::Scalar;
-use crate::ops::{Attrs, Choice, Op, OpDef, Promotion};
+use crate::ops::{Attrs, Choice, Op, OpDef, Promotion, Quantiles};
 use crate::promotion::settings::ZeroDivision;
 
 /// NumPy's rules.
@@ -166,6 +166,10 @@ impl RuleSet for NumPy {
             (op, Category::Int) if compares(op) && is_mixed(call, compute) => mixed(op),
             (op, _) => op,
         }
+    }
+
+    fn quantiles(&self, _settings: &Settings) -> Quantiles {
+        Quantiles { rank: F64, next: true, weighted: false }
     }
 
     /// `same_kind`: to the same kind or a higher one, also if it narrows.

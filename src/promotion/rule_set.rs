@@ -11,7 +11,7 @@ use super::{Flag, Settings};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::base::scalar::Scalar;
-use crate::ops::{Attrs, Choice, LossShapes, MAX_OPERANDS, Op, OpDef, Promotion};
+use crate::ops::{Attrs, Choice, LossShapes, MAX_OPERANDS, Op, OpDef, Promotion, Quantiles};
 
 /// One application of an op, as passed to a rule set.
 pub(crate) struct Call<'a> {
@@ -274,6 +274,11 @@ pub(crate) trait RuleSet: Sync {
     /// How the framework composes functions of rows of the op table.
     fn composites(&self) -> Composites {
         Composites::COMMON
+    }
+
+    /// How the framework computes quantiles.
+    fn quantiles(&self, _settings: &Settings) -> Quantiles {
+        Quantiles { rank: DType::F64, next: false, weighted: false }
     }
 
     /// How the framework composes losses.

@@ -52,8 +52,19 @@ pub enum Ranked {
     Computed(Answer),
 }
 
+/// What rule sets have of their own in quantiles.
+#[derive(Clone, Copy, Default)]
+pub struct Quantiles {
+    /// NumPy: the element after that of a whole rank has the weight 0.
+    pub next: bool,
+    /// JAX: both elements have weights, and the midpoint is the mean.
+    pub weighted: bool,
+    /// JAX without `x64`: ranks and weights are f32.
+    pub single: bool,
+}
+
 /// The result of a reduction by rank of elements in the op math dtype of `d`; `None` for another op.
-pub fn apply(op: Op, d: DType, number: f64, choice: &str, all: &[Value]) -> Option<Ranked> {
+pub fn apply(op: Op, d: DType, number: f64, choice: &str, how: Quantiles, all: &[Value]) -> Option<Ranked> {
     let skips = matches!(op, Op::Nanmedian | Op::NanmedianIndices | Op::Nanquantile);
     let (q, mean) = match op {
         Op::Median | Op::Nanmedian | Op::MedianIndices | Op::NanmedianIndices => (0.5, true),
@@ -75,7 +86,8 @@ pub fn apply(op: Op, d: DType, number: f64, choice: &str, all: &[Value]) -> Opti
     if numbers == 0 || numbers < all.len() && !skips {
         return found(order[numbers]);
     }
-    let rank = q * (numbers - 1) as f64;
+    let last = (numbers - 1) as f64;
+    let rank = if how.single { f64::from(q as f32 * last as f32) } else { q * last };
     let (low, high) = (rank.floor(), rank.ceil());
     let at = |rank: f64| order[rank as usize];
     let weight = match choice {
@@ -94,9 +106,16 @@ pub fn apply(op: Op, d: DType, number: f64, choice: &str, all: &[Value]) -> Opti
         _ => rank - low,
     };
     let single = d.op_math().real() == DType::F32;
+    let mean = mean || how.weighted && choice == "midpoint";
+    let high = if how.next && !mean { last.min(low + 1.0) } else { high };
     let between = |a: f64, b: f64| match (mean, single) {
         (true, false) if (a + b).is_infinite() => a / 2.0 + b / 2.0,
         (true, _) => (a + b) / 2.0,
+        _ if how.weighted && how.single => {
+            let (a, b, weight) = (a as f32, b as f32, weight as f32);
+            f64::from(a * (1.0 - weight) + b * weight)
+        }
+        _ if how.weighted => a * (1.0 - weight) + b * weight,
         (false, true) => f64::from(mixed(a as f32, b as f32, weight as f32)),
         (false, false) => {
             if weight < 0.5 {

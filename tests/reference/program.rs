@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use castwise::{DType, Op, Tensor};
 
 use super::format::{Beyond, cast, encode};
-use super::order::Ranked;
+use super::order::{Quantiles, Ranked};
 use super::{Answer, DividedByZero, Expected, Value, element, fold, format, in_math, lines, order, real, rounded};
 
 /// A tensor's elements as bits, in row-major order.
@@ -228,6 +228,7 @@ pub struct Run<'a> {
     /// Whether powers are those of C, under Paddle's and JAX's rules, so that those of 0.5 are no roots.
     no_roots: bool,
     beyond: Beyond,
+    quantiles: Quantiles,
     arrays: HashMap<String, Array>,
     constants: std::vec::IntoIter<&'a Tensor>,
     pub tally: Tally,
@@ -242,6 +243,7 @@ impl<'a> Run<'a> {
         Run {
             no_roots: false,
             beyond: Beyond::Largest,
+            quantiles: Quantiles::default(),
             arrays,
             constants: constants.into_iter(),
             tally: Tally::default(),
@@ -255,6 +257,8 @@ impl<'a> Run<'a> {
         let rules = |name: &str| text.starts_with(&format!("program(rules = {name}"));
         self.no_roots = rules("paddle") || rules("jax");
         self.beyond = if rules("numpy") || rules("jax") { Beyond::Nan } else { Beyond::Largest };
+        let single = rules("jax") && !text.lines().next().is_some_and(|l| l.contains("x64 = true"));
+        self.quantiles = Quantiles { next: rules("numpy"), weighted: rules("jax"), single };
         let mut values = values.iter();
         let mut open: Option<&Given<'_>> = None;
         for line in text.lines().skip(1).filter(|l| !l.starts_with('}') && !l.trim_start().starts_with("fetch")) {
@@ -518,7 +522,7 @@ impl<'a> Run<'a> {
             .iter()
             .map(|group| {
                 let all: Vec<Value> = group.iter().map(|(_, value)| *value).collect();
-                let answer = match order::apply(op, from.dtype, number, choice, &all) {
+                let answer = match order::apply(op, from.dtype, number, choice, self.quantiles, &all) {
                     Some(Ranked::Element(at)) => return Expected::Bits(group[at].0),
                     Some(Ranked::Position(at)) => Answer::Exactly(Value::Int(at as i128)),
                     Some(Ranked::Computed(answer)) => answer,

@@ -58,7 +58,7 @@ fn ranked<'a>(d: Application<'a>, part: f64, skips: bool, choice: Choice) -> Val
     } else {
         d.count().double() - 1.0
     };
-    let at = last * part;
+    let at = last.rank_of(part);
     let (below, above) = (rounded(d, at, f64::floor, Value::floor), rounded(d, at, f64::ceil, Value::ceil));
     let to = |at: Value<'a>| rank.eq(at);
     let made = match choice {

@@ -15,16 +15,17 @@ use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
 use crate::kernels::order::{Ask, Nans, Rank, order_kernel};
 use crate::ops::{Choice, Number, Op};
 use crate::plan::tuning::PARALLEL_WORK;
+use crate::promotion::Settings;
 use crate::runtime::driver::order::{Order, merged};
 use crate::tensor::{Tensor, TensorRef};
 
 /// What an op asks of each line of elements; `None` for another op.
-fn asked(op: Op, number: Option<Number>, choice: Option<Choice>) -> Option<Ask> {
+fn asked(op: Op, number: Option<Number>, choice: Option<Choice>, settings: &Settings) -> Option<Ask> {
     let number = number.map_or(0.0, Number::get);
     let choice = choice.unwrap_or(Choice::Lower);
-    let position = op.is_position();
-    let ask =
-        |rank, nans| Some(Ask { rank, nans, choice, mean: !matches!(op, Op::Quantile | Op::Nanquantile), position });
+    let (position, quantiles) = (op.is_position(), settings.rules.set().quantiles(settings));
+    let mean = !matches!(op, Op::Quantile | Op::Nanquantile);
+    let ask = |rank, nans| Some(Ask { rank, nans, choice, mean, quantiles, position });
     match op {
         Op::Median | Op::MedianIndices => ask(Rank::Part(0.5), Nans::Win),
         Op::Nanmedian | Op::NanmedianIndices => ask(Rank::Part(0.5), Nans::Skipped),
@@ -47,7 +48,7 @@ pub(super) fn statistics<R>(
     let (TypedKind::Reduce { op, axes, number, choice, .. }, [layout]) = (&n.kind, &prepared.folds[..]) else {
         return Ok(None);
     };
-    let Some(ask) = asked(*op, *number, *choice) else { return Ok(None) };
+    let Some(ask) = asked(*op, *number, *choice, &typed.settings) else { return Ok(None) };
     let (results, dtype) = (layout.elements(), operand.dtype());
     let made = if ask.position { DType::I64 } else { dtype };
     if results > 0 && prepared.folded == 0 {

@@ -3,9 +3,7 @@
 use castwise::prelude::*;
 use castwise::{Category, DiagnosticKind, Error, Op};
 
-use super::{
-    Deviation, Difference, NUMPY, PADDLE, TORCH, any_category, differences, error_was, explicit, identical, refused_as,
-};
+use super::{Deviation, NUMPY, PADDLE, TORCH, any_category, error_was, explicit, identical, refused_as};
 use crate::conformance::case::{Arg, Expected};
 use crate::conformance::compare::{elements, epsilon, real};
 
@@ -50,20 +48,6 @@ pub const DEVIATIONS: &[Deviation] = &[
             let quantile = matches!(c.op, Op::Quantile | Op::Nanquantile);
             let listed = own && want.dtype() == DType::F64 && d != DType::F64 && want.shape() == got.shape();
             quantile && listed && elements(got).into_iter().zip(elements(want)).all(near)
-        },
-    },
-    Deviation {
-        name: "quantile-beside-infinity",
-        reason: "at a whole rank a quantile is computed from the element of that rank alone; NumPy multiplies the next one by 0, which \
-                 is NaN if that is infinite",
-        rules: NUMPY,
-        explains: |c, a| {
-            let Some((got, all)) = differences(c, a) else { return false };
-            let d = got.dtype();
-            let x = c.args.first().and_then(Arg::tensor);
-            let infinite = x.is_some_and(|x| elements(x).iter().any(|e| real(x.dtype(), e).is_infinite()));
-            let multiplied = |e: &Difference| real(d, &e.want).is_nan() && real(d, &e.got).is_finite();
-            matches!(c.op, Op::Quantile | Op::Nanquantile) && infinite && all.iter().all(multiplied)
         },
     },
     Deviation {
