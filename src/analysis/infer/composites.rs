@@ -368,7 +368,8 @@ impl Writer<'_> {
         }
         self.one_dtype(x, y)?;
         let common = self.common(x, y)?;
-        let [a, b] = [self.cast(x, common.op_math())?, self.cast(y, common.op_math())?];
+        let [a, b] = [self.cast(x, common)?, self.cast(y, common)?];
+        let [a, b] = [self.wide(a)?, self.wide(b)?];
         let made = self.products(a, b, &[-1], Attrs { loss: Some(LossShapes::Equal), ..Attrs::default() })?;
         self.cast(made, common)
     }
