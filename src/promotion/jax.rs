@@ -135,11 +135,10 @@ impl RuleSet for Jax {
         Ok(call.attrs.dtype.filter(|asked| call.op == Op::Mean && asked.is_integral()))
     }
 
-    /// The count of `ldexp` is not rounded to 16 bits.
+    /// A count is not rounded to 16 bits.
     fn operands(&self, call: &Call<'_>, compute: DType) -> [DType; MAX_OPERANDS] {
         let mut dtypes = [compute; MAX_OPERANDS];
-        let counts = matches!(call.op, Op::Ldexp | Op::LdexpFloat);
-        let exact = if counts { 1 } else { call.operands.len() };
+        let exact = if takes_count(call) { 1 } else { call.operands.len() };
         dtypes[exact..].fill(compute.op_math());
         dtypes
     }
@@ -173,13 +172,14 @@ impl RuleSet for Jax {
         }
     }
 
-    /// Refuses an integer that the default integer dtype can't hold, whatever dtype it would be converted to. Others wrap.
+    /// Refuses an integer that the default integer dtype can't hold, whatever dtype it would be converted to, but not the exponent of
+    /// a power, which JAX does not convert. Others wrap.
     fn check(&self, call: &Call<'_>, _to: &[DType]) -> Result<(), Diagnostic> {
         let default = default_dtype(call.settings, Category::Int);
         let Some((least, most)) = default.int_range() else { return Ok(()) };
-        for o in call.all {
+        for (i, o) in call.all.iter().enumerate() {
             let OperandType::Scalar(Scalar::Int(v)) = o else { continue };
-            if (least..=most).contains(v) {
+            if call.op == Op::Pow && i == 1 || (least..=most).contains(v) {
                 continue;
             }
             let message =
@@ -271,12 +271,15 @@ fn node_of(settings: &Settings, operand: &OperandType) -> Node {
     }
 }
 
+/// Whether the second operand is a count, which takes no part in promotion: that of `ldexp`, or an integer scalar as exponent.
+fn takes_count(call: &Call<'_>) -> bool {
+    let integer = matches!(call.promoted, [_, OperandType::Scalar(Scalar::Int(_) | Scalar::Bool(_))]);
+    call.def.jax.count_apart || call.op == Op::Pow && integer
+}
+
 /// The bound of an application's operands in the lattice; `None` if they have none.
 fn bound(call: &Call<'_>) -> Option<Node> {
-    // A count takes no part, and neither does the scalar exponent of an integer power.
-    let count = call.def.jax.count_apart
-        || call.op == Op::Pow && matches!(call.promoted, [_, OperandType::Scalar(Scalar::Int(_) | Scalar::Bool(_))]);
-    let promoted = if count { &call.promoted[..call.promoted.len().min(1)] } else { call.promoted };
+    let promoted = if takes_count(call) { &call.promoted[..call.promoted.len().min(1)] } else { call.promoted };
     let zero = call.def.jax.beside_zero.then(|| Node::weak(call.settings, Category::Int));
     let nodes: SmallVec<[Node; MAX_OPERANDS + 1]> =
         promoted.iter().map(|o| node_of(call.settings, o)).chain(zero).collect();
