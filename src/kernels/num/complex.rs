@@ -290,7 +290,7 @@ macro_rules! complexes {
             }
             #[inline(always)]
             fn xlogy(a: Self, b: Self) -> Self {
-                if a == Self::ZERO { Self::ZERO } else { Self::mul(a, CplxFn::log(b)) }
+                if a == Self::ZERO && !b.is_nan() { Self::ZERO } else { Self::mul(a, CplxFn::log(b)) }
             }
             $(#[inline(always)]
             fn $method(a: Self) -> Self { $function(a) })*
