@@ -57,6 +57,12 @@ macro_rules! with_departures {
                 accepts: FLOATS }
             { float: |a| Real::select(Real::gt(a.abs(), a.c(0.0)), Real::sign(a), a); }
 
+            /// `angle` of floats, but pi for -0: NumPy's and JAX's.
+            AngleSigned { method: angle_signed, operands: (x), output: Same, name: "angle_signed",
+                gradients: by([wide(rules::angle)]),
+                accepts: FLOATS }
+            { float: |a| Real::angle(Real::select(Real::eq(a, a.c(0.0)), Real::copysign(a.c(1.0), a), a)); }
+
             /// `heaviside`, but NaN where the first operand is NaN: NumPy's.
             HeavisideOrNan { method: heaviside_or_nan, operands: (x, values), output: Same, name: "heaviside_or_nan",
                 gradients: by([ZERO, once(|d| d.x(0).eq(0.0).then(d.g(), 0.0))]),

@@ -213,6 +213,7 @@ impl RuleSet for Jax {
             (Op::Sign | Op::Sgn, Category::Float) => Op::SignOfZero,
             (Op::Sign | Op::Sgn, Category::Complex) => Op::SignOrNan,
             (Op::Heaviside, Category::Float) => Op::HeavisideOrNan,
+            (Op::Angle, Category::Float) => Op::AngleSigned,
             // So that a typed program, whose operands are floats, can be copied.
             (Op::Ldexp, Category::Float) => Op::LdexpFloat,
             (op, _) => op,

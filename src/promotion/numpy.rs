@@ -162,6 +162,7 @@ impl RuleSet for NumPy {
             (Op::Pow, Category::Int) if !compute.is_unsigned() && dtype_at(call, 1).is_some() => Op::PowChecked,
             (Op::Sign | Op::Sgn, Category::Float | Category::Complex) => Op::SignOrNan,
             (Op::Heaviside, Category::Float) => Op::HeavisideOrNan,
+            (Op::Angle, Category::Float) => Op::AngleSigned,
             (Op::Ldexp, Category::Float) => Op::LdexpFloat,
             (op, Category::Int) if compares(op) && is_mixed(call, compute) => mixed(op),
             (op, _) => op,

@@ -133,6 +133,7 @@ fn stands_for(name: &str, op: Op) -> bool {
         Op::Pow => &["pow_checked"],
         Op::Sign | Op::Sgn => &["sign_or_nan", "sign_of_zero"],
         Op::Heaviside => &["heaviside_or_nan"],
+        Op::Angle => &["angle_signed"],
         Op::Ldexp => &["ldexp_float"],
         Op::Fma => &["fma_half"],
         Op::FmaHalf => &["fma"],
