@@ -246,9 +246,9 @@ fn integers_wrap_to_the_dtype_that_they_meet() -> Result<(), Error> {
     assert_eq!(in_both!(jax, u, u, |u, _v| u.eq(-1))?.0.to_vec::<bool>()?, [false, true, false]);
     // The exponent of an integer power is not converted.
     let powers = |n: i64| in_both!(jax, u, u, |u, _v| u.pow(n)).and_then(|(t, _)| t.to_vec::<u8>());
-    for n in [0, 1, 2, 7, 8, 63, 64, 255, 256, 257, 300, 1 << 20, (1 << 31) - 1] {
+    for n in [0, 1, 2, 7, 8, 63, 64, 255, 256, 257, 300, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 40) + 1] {
         let want = [200u8, 255, 3].map(|x| {
-            (0..31).rev().fold(1u8, |r, bit| {
+            (0..41).rev().fold(1u8, |r, bit| {
                 let r = r.wrapping_mul(r);
                 if n >> bit & 1 == 1 { r.wrapping_mul(x) } else { r }
             })
@@ -338,6 +338,52 @@ fn refusals_name_a_cast_that_works() -> Result<(), Error> {
     let p = Program::new(Rules::Jax);
     let _ = p.data("x", DType::C32, [3]);
     assert!(p.check().unwrap_err().to_string().contains("the placeholder `x` is c32, which JAX does not have"));
+    Ok(())
+}
+
+/// `x ** n` of bf16 by JAX 0.10.2. bf16 has no 257, and i32 no 2^31.
+#[test]
+fn integer_exponents_are_not_converted() -> Result<(), Error> {
+    let x = Tensor::from([-1.0, -2.0, 0.5, f32::NEG_INFINITY].map(castwise::bf16::from_f32));
+    for (n, want) in [
+        (257, [-1.0, f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY]),
+        (-257, [-1.0, -0.0, f32::INFINITY, -0.0]),
+        (1i64 << 31, [1.0, f32::INFINITY, 0.0, f32::INFINITY]),
+    ] {
+        let (t, weak) = in_both!(Settings::new(Rules::Jax), (&x, false), (&x, false), |x, _y| x.pow(n))?;
+        assert_eq!((t.to_vec::<castwise::bf16>()?, weak), (want.map(castwise::bf16::from_f32).to_vec(), false), "{n}");
+    }
+    Ok(())
+}
+
+/// `jnp.dot` and `jnp.vecdot` by JAX 0.10.2: bf16 has 4096 for 4097.
+#[test]
+fn products_are_those_of_promoted_operands() -> Result<(), Error> {
+    let (x, y) = (Tensor::from([4097i32, -4096]), Tensor::from([castwise::bf16::ONE; 2]));
+    for swapped in [false, true] {
+        let (x, y) = if swapped { (&y, &x) } else { (&x, &y) };
+        let jax = Settings::new(Rules::Jax);
+        let (dot, _) = in_both!(jax, (x, false), (y, false), |x, y| x.dot(y))?;
+        let (vecdot, _) = in_both!(jax, (x, false), (y, false), |x, y| x.vecdot(y, [-1]))?;
+        assert_eq!([dot.item::<castwise::bf16>()?, vecdot.item()?], [castwise::bf16::ZERO; 2]);
+    }
+    Ok(())
+}
+
+/// `jnp.angle(-0.0)`, `np.angle(-0.0)` and `torch.angle(-0.0)`; `jax.scipy.special.xlogy` of complex numbers.
+#[test]
+fn signs_of_zero_and_nans_decide_as_in_jax() -> Result<(), Error> {
+    let x = Tensor::from([-0.0f32, 0.0, -2.0]);
+    let pi = std::f32::consts::PI;
+    for (rules, first) in [(Rules::Jax, pi), (Rules::NumPy, pi), (Rules::Torch, 0.0), (Rules::Paddle, 0.0)] {
+        let (t, _) = in_both!(Settings::new(rules), (&x, false), (&x, false), |x, _y| x.angle())?;
+        assert_eq!(t.to_vec::<f32>()?, [first, 0.0, pi], "{rules}");
+    }
+    let zero = Tensor::from([Complex::new(0.0f32, 0.0); 2]);
+    let y = Tensor::from([Complex::new(0.0f32, f32::NAN), Complex::new(0.0, 0.0)]);
+    let (t, _) = in_both!(Settings::new(Rules::Jax), (&zero, false), (&y, false), |x, y| x.xlogy(y))?;
+    let found = t.to_vec::<Complex<f32>>()?;
+    assert!(found[0].re.is_nan() && found[0].im.is_nan() && found[1] == Complex::new(0.0, 0.0), "{found:?}");
     Ok(())
 }
 
