@@ -46,10 +46,10 @@ pub const DEVIATIONS: &[Deviation] = &[
         explains: |c, a| wider::as_in_f64(c, a) || matches!(c.op, Op::GeluTanh | Op::Silu) && wider::cancels(c, a),
     },
     Deviation {
-        name: "negative-power",
-        reason: "an integer to a negative power is 0 but for 1 and -1, also for 64 bits; JAX takes six bits of the exponent there",
+        name: "integer-power",
+        reason: "integer powers are exact and wrap, and a negative one is 0 but for 1 and -1; JAX takes six bits of an exponent",
         rules: Some(Rules::Jax),
-        explains: negative_power,
+        explains: integer_power,
     },
     Deviation {
         name: "weak-zero-dim",
@@ -164,19 +164,26 @@ fn another_branch(c: &Case, a: &Answer) -> bool {
     d.is_complex() && all.iter().all(near)
 }
 
-/// A power of i64 or u64 with a negative exponent, where JAX multiplies as often as the exponent's last six bits say.
-fn negative_power(c: &Case, a: &Answer) -> bool {
+/// A power of integers by an exponent that is not of six bits, of which JAX takes the last six.
+fn integer_power(c: &Case, a: &Answer) -> bool {
     let Some((got, all)) = differences(c, a) else { return false };
     let (Some((from, x)), Some((count, y))) = (operand(c, 0, got.shape()), operand(c, 1, got.shape())) else {
         return false;
     };
     let whole = |d: DType, b: &[u8]| parts(d, b).0 as i64;
+    let power = |base: i64, exponent: i64| {
+        (0..63).rev().fold(1i64, |r, bit| {
+            let r = r.wrapping_mul(r);
+            if exponent >> bit & 1 == 1 { r.wrapping_mul(base) } else { r }
+        })
+    };
     let rule = |e: &Difference| {
         let (base, exponent) = (whole(from, &x[e.at]), whole(count, &y[e.at]));
-        let jax = base.wrapping_pow((exponent & 63) as u32);
-        exponent < 0 && e.want == jax.to_le_bytes() && e.got.iter().all(|b| *b == 0)
+        let ours = if exponent < 0 { 0 } else { power(base, exponent) };
+        let is = |bytes: &[u8], v: i64| bytes == &v.to_le_bytes()[..bytes.len()];
+        is(&e.want, power(base, exponent & 63)) && is(&e.got, ours)
     };
-    c.op == Op::Pow && got.dtype() == DType::I64 && all.iter().all(rule)
+    c.op == Op::Pow && got.dtype().category() == Category::Int && all.iter().all(rule)
 }
 
 /// Whether eager JAX takes a 0-d tensor of the case for a Python scalar.
