@@ -61,7 +61,8 @@ macro_rules! with_departures {
             AngleSigned { method: angle_signed, operands: (x), output: Same, name: "angle_signed",
                 gradients: by([wide(rules::angle)]),
                 accepts: FLOATS }
-            { float: |a| Real::angle(Real::select(Real::eq(a, a.c(0.0)), Real::copysign(a.c(1.0), a), a)); }
+            // An infinity has the sign of the zero; `copysign` would show the signs of NaNs too.
+            { float: |a| Real::angle(Real::select(Real::eq(a, a.c(0.0)), a.c(1.0) / a, a)); }
 
             /// `heaviside`, but NaN where the first operand is NaN: NumPy's.
             HeavisideOrNan { method: heaviside_or_nan, operands: (x, values), output: Same, name: "heaviside_or_nan",
