@@ -311,11 +311,9 @@ def _full_like(
 ) -> Any:
     _none(shape=shape, device=device)
     made = _core.op("full_like")(a, value=fill_value, **_dtype(dtype))
-    _, kind, bits, _ = _core.dtype_info(made.dtype)
-    if type(fill_value) is int and kind.endswith("integer"):
-        least, values = (0 if kind.startswith("un") else -(2 ** (bits - 1))), 2**bits
-        if not least <= fill_value < least + values:
-            raise OverflowError(f"{made.dtype} does not hold {fill_value}")
+    *_, limits = _core.dtype_info(made.dtype)
+    if type(fill_value) is int and limits is not None and not limits[0] <= fill_value <= limits[1]:
+        raise OverflowError(f"{fill_value} is outside of {made.dtype}")
     return made
 
 
@@ -348,7 +346,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
     _none(prepend=prepend, append=append)
     if n < 0:
         raise ValueError(f"the order {n} is negative")
-    before = (slice(None),) * _axis(axis, a.ndim)
+    before = (slice(None),) * axis_of(axis, a.ndim)
     # As in NumPy, those of bools tell whether neighbours differ.
     differ = _core.op("ne" if a.dtype == "bool" else "sub")
     for _ in range(n):
@@ -366,14 +364,15 @@ def _ndim(a: Any) -> Any:
     return a.ndim
 
 
-def _axis(axis: Any, ndim: int) -> int:
+def axis_of(axis: Any, ndim: int) -> int:
+    """The position of a dim that may be counted from the last one."""
     at = operator.index(axis)
     if not -ndim <= at < ndim:
-        raise ValueError(f"axis {at} is out of bounds for a value of {ndim} dims")
+        raise ValueError(f"axis {at} is out of bounds for {ndim} dims")
     return at % ndim
 
 
-def _integers(given: Any) -> list[int]:
+def integers_of(given: Any) -> list[int]:
     """An integer of any library, or several."""
     try:
         return [operator.index(given)]
@@ -382,7 +381,7 @@ def _integers(given: Any) -> list[int]:
 
 
 def _axes(axis: Any, ndim: int) -> list[int]:
-    found = [_axis(a, ndim) for a in _integers(axis)]
+    found = [axis_of(a, ndim) for a in integers_of(axis)]
     if len({*found}) != len(found):
         raise ValueError("an axis is given twice")
     return found
@@ -400,7 +399,7 @@ def _matrix_transpose(x: Var) -> Any:
 
 @_named("swapaxes")
 def _swapaxes(a: Var, axis1: int, axis2: int) -> Any:
-    return a.transpose(_axis(axis1, a.ndim), _axis(axis2, a.ndim))
+    return a.transpose(axis_of(axis1, a.ndim), axis_of(axis2, a.ndim))
 
 
 @_named("moveaxis")
@@ -419,7 +418,7 @@ def _reshape(a: Var, /, shape: Any = None, order: str = "C", *, newshape: Any = 
     if order != "C":
         raise _Refused("has the order C only")
     _none(copy=copy)
-    return a.reshape(*_integers(newshape if shape is None else shape))
+    return a.reshape(*integers_of(newshape if shape is None else shape))
 
 
 @_named("ravel")
@@ -445,7 +444,7 @@ def _squeeze(a: Var, axis: Any = None) -> Any:
 
 @_named("expand_dims")
 def _expand_dims(a: Var, axis: Any) -> Any:
-    axes = _integers(axis)
+    axes = integers_of(axis)
     for at in sorted(_axes(axes, a.ndim + len(axes))):
         a = a.unsqueeze(at)
     return a
@@ -453,7 +452,7 @@ def _expand_dims(a: Var, axis: Any) -> Any:
 
 @_named("broadcast_to")
 def _broadcast_to(array: Var, shape: Any, subok: bool = False) -> Any:
-    extents = _integers(shape)
+    extents = integers_of(shape)
     # To `expand`, -1 is an extent that stays.
     if any(n < 0 for n in extents):
         raise ValueError(f"an extent of the shape {shape} is negative")

@@ -423,10 +423,12 @@ pub fn join<'py>(py: Python<'py>, arrays: Vec<Bound<'py, PyArray>>, axis: usize)
     PyArray::handle(py, made, first.settings, false)
 }
 
-/// What a dtype is: its name, its kind, the bits of an element, and of floats and parts of complex numbers the distance from 1 to
-/// the next one, the largest and the smallest normal one.
+type DTypeInfo = (&'static str, &'static str, usize, Option<[f64; 3]>, Option<(i128, i128)>);
+
+/// What a dtype is: its name, its kind, the bits of an element, of floats and parts of complex numbers the distance from 1 to
+/// the next one, the largest and the smallest normal one, and of integers the least and the largest one.
 #[pyfunction]
-pub fn dtype_info(dtype: &Bound<'_, PyAny>) -> PyResult<(&'static str, &'static str, usize, Option<[f64; 3]>)> {
+pub fn dtype_info(dtype: &Bound<'_, PyAny>) -> PyResult<DTypeInfo> {
     let d = dtypes::of_object(dtype)?;
     let kind = match d.category() {
         Category::Bool => "bool",
@@ -435,7 +437,7 @@ pub fn dtype_info(dtype: &Bound<'_, PyAny>) -> PyResult<(&'static str, &'static 
         Category::Float => "real floating",
         Category::Complex => "complex floating",
     };
-    Ok((d.name(), kind, 8 * d.size(), d.float_limits()))
+    Ok((d.name(), kind, 8 * d.size(), d.float_limits(), d.int_range()))
 }
 
 /// The operand of an op on arrays of `castwise.xp`: such an array, or a number.

@@ -67,7 +67,7 @@ impl PyVar {
         self.typed(py, |t| Some(one(t, &self.var)? == one(t, &other.var)?)).unwrap_or(false)
     }
 
-    /// The operand of `rint` or `fabs`, which are functions of floats: an integer in the float that such functions give it under the program's
+    /// The operand of `rint`, which is a function of floats: an integer in the float that such functions give it under the program's
     /// rules. What they refuse stays.
     fn in_float<'py>(slf: &Bound<'py, PyVar>) -> Made<'py> {
         let (var, any) = (slf.get(), slf.clone().into_any());
@@ -94,7 +94,6 @@ fn of_ufunc(name: &str) -> Option<Op> {
         "left_shift" => Op::ShiftLeft,
         "right_shift" => Op::ShiftRight,
         "rint" => Op::Round,
-        "fabs" => Op::Abs,
         "conjugate" => Op::Conj,
         "power" => Op::Pow,
         name => Op::from_name(name)?,
@@ -123,8 +122,7 @@ impl PyVar {
         }
         let none = || PyTypeError::new_err(format!("castwise has no op for numpy.{name}"));
         let op = of_ufunc(&name).ok_or_else(none)?;
-        let operands =
-            if matches!(&*name, "rint" | "fabs") { vec![PyVar::in_float(slf)?] } else { inputs.iter().collect() };
+        let operands = if name == "rint" { vec![PyVar::in_float(slf)?] } else { inputs.iter().collect() };
         applied(slf.py(), &Applied::Op(op, Attrs::default()), &operands)
     }
 

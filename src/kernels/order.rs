@@ -75,7 +75,7 @@ impl Ask {
             Choice::Higher => one(high as usize),
             Choice::Nearest => one(rank.round_ties_even() as usize),
             Choice::NearestDown => one((rank - 0.5).ceil() as usize),
-            Choice::Midpoint if self.mean || self.quantiles.weighted => two(Between::Mean),
+            Choice::Midpoint if self.mean => two(Between::Mean),
             Choice::Midpoint => two(Between::Part(if low == high { 0.0 } else { 0.5 })),
             Choice::Linear if self.quantiles.weighted => {
                 two(Between::Sum { w: rank - low, single: self.quantiles.rank == DType::F32 })

@@ -27,23 +27,12 @@ def check_device(device: Any) -> None:
         raise ValueError(f'arrays are on the device "cpu", not {device!r}')
 
 
-def shape_of(shape: Any) -> list[int]:
-    return [operator.index(n) for n in shape] if isinstance(shape, (tuple, list)) else [operator.index(shape)]
-
-
 def count_of(n: Any, what: str) -> int:
     """A number of times or elements, which is not negative."""
     found = operator.index(n)
     if found < 0:
         raise ValueError(f"{what} is negative: {found}")
     return found
-
-
-def axis_of(axis: int, ndim: int) -> int:
-    at = operator.index(axis)
-    if not -ndim <= at < ndim:
-        raise ValueError(f"axis {at} is out of bounds for an array of {ndim} dims")
-    return at % ndim
 
 
 class Base:

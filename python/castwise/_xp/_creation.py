@@ -7,8 +7,9 @@ import math
 from typing import Any, Iterable, Sequence
 
 from .. import _core
+from .._array_function import integers_of
 from .._core import Array
-from ._base import check_device, shape_of
+from ._base import check_device
 from ._shapes import Shapes
 
 
@@ -93,15 +94,12 @@ class Creation(Shapes):
 
     def _holding(self, least: int, largest: int, dtype: Any) -> str:
         """The dtype of integers from `least` to `largest`: the one that is asked for, or the default; u64 where that is too narrow."""
-        name, kind, _, _ = _core.dtype_info(dtype or self._default(1))
-        if not kind.endswith("integer"):
-            return name
-        info = self.iinfo(name)
-        if info.min <= least and largest <= info.max:
+        name, *_, limits = _core.dtype_info(dtype or self._default(1))
+        if limits is None or limits[0] <= least and largest <= limits[1]:
             return name
         if dtype is None and least >= 0 and largest < 2**64:
             return "u64"
-        raise OverflowError(f"{least if least < info.min else largest} is outside of {name}")
+        raise OverflowError(f"{least if least < limits[0] else largest} is outside of {name}")
 
     def from_dlpack(self, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
         """An array with a copy of what ``__dlpack__`` gives.
@@ -121,7 +119,7 @@ class Creation(Shapes):
         check_device(device)
         if type(fill_value) is int:
             dtype = self._holding(fill_value, fill_value, dtype)
-        return _core.full(shape_of(shape), fill_value, dtype or self._default(fill_value), self._rules)
+        return _core.full(integers_of(shape), fill_value, dtype or self._default(fill_value), self._rules)
 
     def zeros(self, shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
         """An array of zeros; of floats by default.

@@ -95,7 +95,7 @@ class Dtypes(Base):
         """
         if isinstance(kind, tuple):
             return any(self.isdtype(dtype, k) for k in kind)
-        name, own, _, _ = _core.dtype_info(dtype)
+        name, own, *_ = _core.dtype_info(dtype)
         integers, floats = ("signed integer", "unsigned integer"), ("real floating", "complex floating")
         several = {"integral": integers, "numeric": (*integers, *floats)}
         if kind in several:
@@ -108,7 +108,7 @@ class Dtypes(Base):
         >>> castwise.xp("torch").finfo("f16").max
         65504.0
         """
-        name, _, bits, limits = _core.dtype_info(type.dtype if isinstance(type, Array) else type)
+        name, _, bits, limits, _ = _core.dtype_info(type.dtype if isinstance(type, Array) else type)
         if limits is None:
             raise TypeError(f"finfo takes floats and complex numbers, not {name}: `iinfo` takes integers")
         eps, largest, least = limits
@@ -122,11 +122,11 @@ class Dtypes(Base):
         >>> castwise.xp("torch").iinfo("i8").min
         -128
         """
-        name, kind, bits, _ = _core.dtype_info(type.dtype if isinstance(type, Array) else type)
-        if not kind.endswith("integer"):
+        name, _, bits, _, limits = _core.dtype_info(type.dtype if isinstance(type, Array) else type)
+        if limits is None:
             raise TypeError(f"iinfo takes integers, not {name}")
-        digits = bits - (kind == "signed integer")
-        return iinfo_object(bits, 2**digits - 1, -(2**digits) if digits < bits else 0, name)
+        least, largest = limits
+        return iinfo_object(bits, largest, least, name)
 
 
 class Info:

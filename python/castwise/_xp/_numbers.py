@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from .. import _core
+from .._array_function import axis_of
 from .._core import Array
-from ._base import axis_of, count_of
+from ._base import count_of
 from ._creation import Creation
 
 
@@ -221,8 +221,4 @@ class Numbers(Creation):
         self._own(x, name="diff")
         times = count_of(n, "the number of differences")
         parts = [part for part in (prepend, x, append) if part is not None]
-        moved = self._viewed("moveaxis", self.concat(parts, axis=axis) if len(parts) > 1 else x, axis, 0)
-        for _ in range(times):
-            less = self.logical_xor if moved.dtype == "bool" else operator.sub
-            moved = less(moved[1:], moved[:-1])
-        return self._viewed("moveaxis", moved, 0, axis)
+        return self._viewed("diff", self.concat(parts, axis=axis) if len(parts) > 1 else x, times, axis)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from .. import _core
+from .._array_function import axis_of, integers_of
 from .._core import Array
-from ._base import axis_of, count_of, shape_of
+from ._base import count_of
 from ._dtypes import Dtypes
 
 
@@ -107,7 +108,7 @@ class Shapes(Dtypes):
         (2, 2)
         """
         self._own(x, name="reshape")
-        return x.reshape(*shape_of(shape))
+        return x.reshape(*integers_of(shape))
 
     def squeeze(self, x: Array, /, axis: Any) -> Array:
         """An array without dims of extent 1.
@@ -216,7 +217,7 @@ class Shapes(Dtypes):
         castwise.Array([0 1 0 1], i64, rules='numpy')
         """
         self._own(x, name="tile")
-        times = [count_of(n, "a number of repetitions") for n in shape_of(repetitions)]
+        times = [count_of(n, "a number of repetitions") for n in integers_of(repetitions)]
         times = [1] * (x.ndim - len(times)) + times
         shape = [1] * (len(times) - x.ndim) + list(x.shape)
         pairs = [n for extent in shape for n in (1, extent)]
@@ -232,8 +233,8 @@ class Shapes(Dtypes):
         """
         self._own(x, name="roll")
         if axis is None:
-            return self.roll(x.reshape(-1), sum(shape_of(shift)), axis=0).reshape(*x.shape)
-        axes, shifts = shape_of(axis), shape_of(shift)
+            return self.roll(x.reshape(-1), sum(integers_of(shift)), axis=0).reshape(*x.shape)
+        axes, shifts = integers_of(axis), integers_of(shift)
         shifts = shifts * len(axes) if len(shifts) == 1 else shifts
         if len(axes) != len(shifts):
             raise ValueError("there are as many shifts as axes")

@@ -109,6 +109,9 @@ class _Asked:
         self.defaults = compiled._defaults
         asked: Any = options.__reduce__()[1]
         self.rules, self.rounding, self.deny, executor = asked
+        feeds = Source(Program.parse(self.what)).feeds if self.kind == "text" else []
+        #: The dtypes of a program's placeholders.
+        self.declared = [feed.dtype.rstrip("*") for feed in feeds]
         self.settings = ONE_THREAD if executor is None else tuple(executor.__reduce__()[1])
 
     def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,7 +141,7 @@ class _Asked:
         if self.kind != "text":
             return given
         arrays = {}
-        for dtype, (name, x) in zip(self._declared(), given.items(), strict=True):
+        for dtype, (name, x) in zip(self.declared, given.items(), strict=True):
             if not isinstance(x, da.Array):
                 x = _dask.from_array(np.asarray(_fed(name, x, dtype)), chunks=-1)
             elif (found := _dtype(name, x)) != dtype:
@@ -187,15 +190,11 @@ class _Asked:
     def form(self, given: Mapping[str, Any]) -> Any:
         """What a call returns, with dtypes in the places of results."""
         if self.kind == "text":
-            return self.compiled.result_type(*self._declared())
+            return self.compiled.result_type(*self.declared)
         form = self.compiled.result_type(**{n: _described(x) for n, x in given.items()})
         if form == () or form == {}:
             raise TypeError("the function returned no result")
         return form
-
-    def _declared(self) -> list[str]:
-        return [feed.dtype.rstrip("*") for feed in Source(Program.parse(self.what)).feeds]
-
 
 def _described(x: Any) -> Any:
     return np.empty((0,) * x.ndim, x.dtype) if isinstance(x, da.Array) else x

@@ -57,18 +57,15 @@ impl Inference {
             Kind::LayerNorm => w.layer_norm(x, given.get(1).copied(), given.get(2).copied()),
             Kind::RmsNorm => w.rms_norm(x, given.get(1).copied()),
             Kind::Normalize => w.normalize(x),
-            Kind::Dot | Kind::Vecdot | Kind::CosineSimilarity | Kind::Isclose => match (c.kind, given[1]) {
-                (Kind::Isclose, In::Number(y)) if rules.isclose_of_float => w.isclose_to_number(x, y),
-                (kind, y) => {
-                    let y = w.value(x, y)?;
-                    match kind {
-                        Kind::Dot => w.dot(x, y),
-                        Kind::Vecdot => w.vecdot(x, y),
-                        Kind::CosineSimilarity => w.cosine_similarity(x, y),
-                        _ => w.isclose(x, y),
-                    }
+            Kind::Dot | Kind::Vecdot | Kind::CosineSimilarity => {
+                let y = w.value(x, given[1])?;
+                match c.kind {
+                    Kind::Dot => w.dot(x, y),
+                    Kind::Vecdot => w.vecdot(x, y),
+                    _ => w.cosine_similarity(x, y),
                 }
-            },
+            }
+            Kind::Isclose => w.isclose(x, given[1]),
             Kind::NanToNum => w.nan_to_num(x),
             Kind::SumTo => w.sum_to(x, given[1]),
             Kind::ExpandLike => w.expand_like(x, given[1]),
@@ -446,7 +443,13 @@ impl Writer<'_> {
 
 // Comparison and replacement.
 impl Writer<'_> {
-    fn isclose(&mut self, x: NodeId, y: NodeId) -> Made {
+    fn isclose(&mut self, x: NodeId, y: In) -> Made {
+        if let In::Number(y) = y
+            && self.rules.isclose_of_float
+        {
+            return self.isclose_to_number(x, y);
+        }
+        let y = self.value(x, y)?;
         for v in [x, y] {
             self.takes(v, DTypeSet::ALL)?;
         }

@@ -24,7 +24,7 @@ fn asked(op: Op, number: Option<Number>, choice: Option<Choice>, settings: &Sett
     let number = number.map_or(0.0, Number::get);
     let choice = choice.unwrap_or(Choice::Lower);
     let (position, quantiles) = (op.is_position(), settings.rules.set().quantiles(settings));
-    let mean = !matches!(op, Op::Quantile | Op::Nanquantile);
+    let mean = quantiles.weighted || !matches!(op, Op::Quantile | Op::Nanquantile);
     let ask = |rank, nans| Some(Ask { rank, nans, choice, mean, quantiles, position });
     match op {
         Op::Median | Op::MedianIndices => ask(Rank::Part(0.5), Nans::Win),
