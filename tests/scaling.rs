@@ -12,7 +12,7 @@ use crate::command::{Dir, of_bytes};
 
 /// The size of the smallest input. Three steps of doubling are measured, so that the constant work of each run does not
 /// count.
-const LEAST: usize = 300;
+const LEAST: usize = 150;
 /// The maximum number of instructions for each tensor, key or shard, which is several times what any case takes: it detects
 /// excessive linear work. Without optimization a case takes about ten times as many.
 const MOST: u64 = if cfg!(debug_assertions) { 5_000_000 } else { 500_000 };
