@@ -40,12 +40,22 @@ pub(super) fn wrong_arity(callee: Callee, span: Span) -> Diagnostic {
     }
     let s = if op.arity() == 1 { "" } else { "s" };
     let d = span.syntax(format!("`{op}` takes {} operand{s}", op.arity())).help(usage(callee));
-    let over = format!("over some dims: `{op}({}, dims=-1, keepdim=true)`", op.def().operands.join(", "));
+    let number = op.def().number.map(|of| format!(", {}={}", of.name, of.default.unwrap_or(EXAMPLE)));
+    let more = number.unwrap_or_default() + ", dims=-1, keepdim=true";
+    let over = format!("over some dims: `{op}({}{more})`", op.def().operands.join(", "));
     if op.is_reduction() { d.also(over) } else { d }
 }
 
-/// An application in the syntax of expressions: `maximum(x, y)`, `cast(x, f32)`.
+/// A value of each number that an op must be given: a part or a count.
+const EXAMPLE: f64 = 1.0;
+
+/// An application in the syntax of expressions: `maximum(x, y)`, `cast(x, f32)`, `topk(x, k=1)`.
 pub(super) fn usage(callee: Callee) -> String {
     let dtype = if callee.takes_dtype() { ", f32" } else { "" };
-    format!("`{callee}({}{dtype})`", callee.operands().join(", "))
+    let number = match callee {
+        Callee::Op(op) => op.def().number.filter(|of| of.default.is_none()),
+        _ => None,
+    };
+    let number = number.map_or(String::new(), |of| format!(", {}={EXAMPLE}", of.name));
+    format!("`{callee}({}{dtype}{number})`", callee.operands().join(", "))
 }

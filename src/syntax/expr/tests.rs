@@ -259,6 +259,19 @@ fn a_typo_is_answered_with_the_likely_name() {
 }
 
 #[test]
+fn a_number_that_stands_for_an_operand_is_shown_with_its_name() {
+    let table = [
+        ("topk(a, 4)", "`topk(x, k=1)`"),
+        ("topk + a", "it is an op: write `topk(x, k=1)`"),
+        ("norm(a, 1)", "`norm(x)`; over some dims: `norm(x, p=2, dims=-1, keepdim=true)`"),
+        ("quantile(a, 0.5)", "`quantile(x, q=1)`; over some dims: `quantile(x, q=1, dims=-1, keepdim=true)`"),
+    ];
+    for (text, help) in table {
+        assert_eq!(fault(text).help.as_deref(), Some(help), "{text}");
+    }
+}
+
+#[test]
 fn attributes_and_operands_have_names() {
     let table = [
         ("mean(a, dims=-1, keepdim=True)", "%0 = mean %a {dims = [-1], keepdim}"),
