@@ -14,12 +14,11 @@ const TRIED: [DType; 5] = [DType::F32, DType::I64, DType::Bool, DType::C64, DTyp
 
 /// The text of a function: what it is called with, what it gives, and an example.
 pub fn text(what: &Applied) -> String {
-    let (operands, _) = what.operands();
     let example = match what {
         Applied::Op(op, _) => of_op(*op),
         _ => of_composite(what),
     };
-    format!("{}({})\n\n{}\n\n{example}", what.name(), operands.join(", "), what.doc())
+    format!("{}\n\n{}\n\n{example}", what.call(), what.doc())
 }
 
 /// A line that makes an array of a dtype.

@@ -7,7 +7,7 @@ use castwise::{Attrs, BlockSize, Composite, Generator, Mode, Op, Operand, Var, a
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::apply::applied;
 use crate::arrays;
@@ -63,22 +63,46 @@ impl Applied {
     }
 
     /// The attributes that can be given by position, after the operands.
-    fn positional(&self) -> &'static [&'static str] {
+    fn positional(&self) -> SmallVec<[&'static str; 4]> {
         match self {
-            Applied::Op(Op::Cast | Op::ViewAs, _) => &["dtype"],
-            // `x.mean(-1)`, as in PyTorch and NumPy.
-            Applied::Op(op, _) if op.has_dims() => &["dims"],
-            Applied::Op(..) => &[],
+            Applied::Op(Op::Cast | Op::ViewAs, _) => smallvec!["dtype"],
+            // `x.mean(-1)`, `x.topk(3)`, `x.quantile(0.5, -1)`, as in PyTorch and NumPy, which have the correction of a variance
+            // behind the dims.
+            Applied::Op(op, _) if op.has_dims() => {
+                let number = op.def().number.map(|of| of.name).filter(|name| *name != "correction");
+                number.into_iter().chain(["dims"]).collect()
+            }
+            Applied::Op(..) => SmallVec::new(),
             // `x.softmax(-1)`, `take_along_dim(x, index, 0)`, as in PyTorch, whose norms have another number there. Where
             // operands may be left out, what follows is one of them.
             Applied::Composite(c) => {
                 let ((names, required), mut parameters) = (c.operands(), c.parameters());
                 let dims = parameters.next() == Some("dims") && parameters.all(|p| p != "p");
-                if names.len() == required && dims { &["dims"] } else { &[] }
+                if names.len() == required && dims { smallvec!["dims"] } else { SmallVec::new() }
             }
-            Applied::Generator(g) => g.numbers(),
-            Applied::Blocks(_) => &["size"],
+            // `x.normal(5, 2)` has a mean and a deviation elsewhere: seeds are named.
+            Applied::Generator(g) => g.numbers().iter().copied().take_while(|name| *name != "seed").collect(),
+            Applied::Blocks(_) => smallvec!["size"],
         }
+    }
+
+    /// What a call takes: operands and attributes by position and, after `*`, attributes by name. `axis` of ops of two operands
+    /// is left out, as it is for Paddle's rules alone.
+    pub fn call(&self) -> String {
+        let positional = self.positional();
+        let named: Vec<&str> = match self {
+            Applied::Op(op, _) => {
+                let (number, choice) = (op.def().number.map(|of| of.name), op.def().choice.map(|of| of.name));
+                let (keepdim, dtype) = (op.is_reduction().then_some("keepdim"), op.has_dims().then_some("dtype"));
+                [number, choice, keepdim, dtype].into_iter().flatten().collect()
+            }
+            Applied::Composite(c) => c.parameters().collect(),
+            Applied::Generator(g) => g.parameters().collect(),
+            Applied::Blocks(_) => Vec::new(),
+        };
+        let named: Vec<&str> = named.into_iter().filter(|name| !positional.contains(name)).collect();
+        let star: &[&str] = if named.is_empty() { &[] } else { &["*"] };
+        format!("{}({})", self.name(), [self.operands().0, &positional, star, &named].concat().join(", "))
     }
 
     /// Sets an attribute; false if there is none of this name.
@@ -296,7 +320,7 @@ impl Function {
             } else if let Some(key) = more.next() {
                 read.attribute(key, &value)?;
             } else {
-                let (most, all) = (names.len() + positional.len(), [names, positional].concat().join(", "));
+                let (most, all) = (names.len() + positional.len(), [names, &positional].concat().join(", "));
                 return Err(PyTypeError::new_err(format!("{}({all}) takes at most {most}", self.what.name())));
             }
         }
@@ -364,14 +388,8 @@ impl Function {
     }
 
     fn __repr__(&self) -> String {
-        let all: Vec<&str> = match &self.what {
-            Applied::Op(op, _) => op.def().operands.to_vec(),
-            Applied::Composite(c) => c.operands().0.iter().copied().chain(c.parameters()).collect(),
-            Applied::Generator(g) => ["x"].into_iter().chain(g.parameters()).collect(),
-            Applied::Blocks(_) => vec!["scale", "like", "size"],
-        };
         let kind = if matches!(self.what, Applied::Op(..)) { "op" } else { "function" };
-        format!("<castwise {kind} {}({})>", self.what.name(), all.join(", "))
+        format!("<castwise {kind} {}>", self.what.call())
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {

@@ -58,7 +58,8 @@ def test_blocks():
     [
         (lambda: castwise.uniform(X), "needs `seed="),
         (lambda: castwise.randint(X, seed=1), "needs `low="),
-        (lambda: castwise.uniform(X, 1, seed=2), "given twice"),
+        (lambda: castwise.uniform(X, 1), r"uniform\(x\) takes at most 1"),
+        (lambda: castwise.randint(X, 1, 2, low=2, seed=3), "given twice"),
         (lambda: castwise.uniform(X, seed=1, p=2), "no argument `p`"),
         (lambda: castwise.uniform(1.0, seed=1), "no argument is an array"),
         (lambda: castwise.index(X, dim="x"), "is a number"),

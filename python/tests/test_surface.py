@@ -176,6 +176,48 @@ def test_numpys_functions_of_a_var_are_numpys(name):
     np.testing.assert_allclose(got, want, rtol=1e-15)
 
 
+def test_numbers_and_dims_by_position_come_as_in_pytorch_and_numpy():
+    x = np.array([[3, -4, 0], [1, 2, -2]], np.float32)
+    cases = {
+        "norm of all": (lambda x: castwise.norm(x, 1), np.linalg.norm(x.ravel(), 1)),
+        "norm": (lambda x: castwise.norm(x, 1, -1), np.linalg.norm(x, 1, -1)),
+        "quantile": (lambda x: castwise.quantile(x, 0.25, 0), np.quantile(x, 0.25, 0)),
+        "median of all": (lambda x: castwise.nanquantile(x, 0.5), np.nanquantile(x, 0.5)),
+        "kthvalue": (lambda x: castwise.kthvalue(x, 2, 1), np.sort(x, 1)[:, 1]),
+        "topk": (lambda x: castwise.topk(x, 2), -np.sort(-x)[:, :2]),
+        "topk of columns": (lambda x: castwise.topk(x, 1, 0), x.max(0, keepdims=True)),
+        "method": (lambda x: castwise.compile(lambda v: v.norm(1, -1))(x), np.linalg.norm(x, 1, -1)),
+        "var": (lambda x: castwise.var(x, 0, correction=0), np.var(x, 0)),
+        "std": (lambda x: castwise.std(x, (0, 1), correction=0), np.std(x)),
+    }
+    for name, (f, want) in cases.items():
+        np.testing.assert_allclose(f(x), want, rtol=1e-6, err_msg=name)
+    with pytest.raises(TypeError, match=r"norm\(x, p, dims\) takes at most 3"):
+        castwise.norm(x, 1, 0, True)
+    with pytest.raises(TypeError, match=r"normal\(x\) takes at most 1"):
+        castwise.normal(x, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("f", "call"),
+    [
+        (castwise.hypot, "hypot(x, y)"),
+        (castwise.sum, "sum(x, dims, *, keepdim, dtype)"),
+        (castwise.var, "var(x, dims, *, correction, keepdim, dtype)"),
+        (castwise.topk, "topk(x, k, dims, *, largest, dtype)"),
+        (castwise.cast, "cast(x, dtype)"),
+        (castwise.softmax, "softmax(x, dims, *, dtype)"),
+        (castwise.isclose, "isclose(x, y, *, rtol, atol, equal_nan)"),
+        (castwise.normal, "normal(x, *, seed, stream, dtype)"),
+        (castwise.randint, "randint(x, low, high, *, seed, stream, dtype)"),
+        (castwise.blocks, "blocks(scale, like, size)"),
+    ],
+)
+def test_help_shows_what_a_call_takes(f, call):
+    assert f.__doc__.splitlines()[0] == call
+    assert call in repr(f)
+
+
 def test_functions_of_known_extents():
     p = castwise.Program("numpy")
     x = p.data("x", "f64", [2, 3, 4])
