@@ -18,7 +18,7 @@ pub fn text(what: &Applied) -> String {
         Applied::Op(op, _) => of_op(*op),
         _ => of_composite(what),
     };
-    format!("{}\n\n{}\n\n{example}", what.call(), what.doc())
+    format!("{}\n\n{}\n\n{example}", what.signature(), what.doc())
 }
 
 /// A line that makes an array of a dtype.

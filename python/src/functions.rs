@@ -88,7 +88,7 @@ impl Applied {
 
     /// What a call takes: operands and attributes by position and, after `*`, attributes by name. `axis` of ops of two operands
     /// is left out, as it is for Paddle's rules alone.
-    pub fn call(&self) -> String {
+    pub fn signature(&self) -> String {
         let positional = self.positional();
         let named: Vec<&str> = match self {
             Applied::Op(op, _) => {
@@ -389,7 +389,7 @@ impl Function {
 
     fn __repr__(&self) -> String {
         let kind = if matches!(self.what, Applied::Op(..)) { "op" } else { "function" };
-        format!("<castwise {kind} {}>", self.what.call())
+        format!("<castwise {kind} {}>", self.what.signature())
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
