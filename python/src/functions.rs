@@ -73,12 +73,14 @@ impl Applied {
                 number.into_iter().chain(["dims"]).collect()
             }
             Applied::Op(..) => SmallVec::new(),
-            // `x.softmax(-1)`, `take_along_dim(x, index, 0)`, as in PyTorch, whose norms have another number there. Where
-            // operands may be left out, what follows is one of them.
+            // `x.softmax(-1)`, `normalize(x, 1, -1)`, `take_along_dim(x, index, 0)`, as in PyTorch. Where operands may be left
+            // out, what follows is one of them.
             Applied::Composite(c) => {
                 let ((names, required), mut parameters) = (c.operands(), c.parameters());
-                let dims = parameters.next() == Some("dims") && parameters.all(|p| p != "p");
-                if names.len() == required && dims { smallvec!["dims"] } else { SmallVec::new() }
+                if names.len() > required || parameters.next() != Some("dims") {
+                    return SmallVec::new();
+                }
+                parameters.filter(|name| *name == "p").chain(["dims"]).collect()
             }
             // `x.normal(5, 2)` has a mean and a deviation elsewhere: seeds are named.
             Applied::Generator(g) => g.numbers().iter().copied().take_while(|name| *name != "seed").collect(),
