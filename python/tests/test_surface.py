@@ -200,7 +200,7 @@ def test_numbers_and_dims_by_position_come_as_in_pytorch_and_numpy():
 
 
 @pytest.mark.parametrize(
-    ("f", "call"),
+    ("f", "signature"),
     [
         (castwise.hypot, "hypot(x, y)"),
         (castwise.sum, "sum(x, dims, *, keepdim, dtype)"),
@@ -215,9 +215,21 @@ def test_numbers_and_dims_by_position_come_as_in_pytorch_and_numpy():
         (castwise.blocks, "blocks(scale, like, size)"),
     ],
 )
-def test_help_shows_what_a_call_takes(f, call):
-    assert f.__doc__.splitlines()[0] == call
-    assert call in repr(f)
+def test_help_shows_what_a_call_takes(f, signature):
+    assert f.__doc__.splitlines()[0] == signature
+    assert signature in repr(f)
+
+
+def test_what_help_shows_is_taken():
+    functions = [f for f in (getattr(castwise, name) for name in dir(castwise)) if type(f) is type(castwise.exp)]
+    for f in functions:
+        names = f.__doc__.splitlines()[0].partition("(")[2].rstrip(")").split(", ")
+        for name in set(names) - {"*"}:
+            # The value or another argument may be wrong, but the name is none that a call does not have.
+            with pytest.raises(Exception) as refused:
+                f(**{name: object()})
+            assert "no argument" not in str(refused.value) and "panicked" not in str(refused.value), (f, name)
+    assert len(functions) > 150
 
 
 def test_functions_of_known_extents():

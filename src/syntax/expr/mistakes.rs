@@ -6,6 +6,7 @@ use super::callee::Callee;
 use super::lex::Span;
 use crate::base::composite::Composite;
 use crate::base::error::Diagnostic;
+use crate::ops::NumberAttribute;
 
 /// The error for a part without a name that is not the last one.
 pub(super) fn nameless(span: Option<Span>) -> Diagnostic {
@@ -40,14 +41,15 @@ pub(super) fn wrong_arity(callee: Callee, span: Span) -> Diagnostic {
     }
     let s = if op.arity() == 1 { "" } else { "s" };
     let d = span.syntax(format!("`{op}` takes {} operand{s}", op.arity())).help(usage(callee));
-    let number = op.def().number.map(|of| format!(", {}={}", of.name, of.default.unwrap_or(EXAMPLE)));
-    let more = number.unwrap_or_default() + ", dims=-1, keepdim=true";
-    let over = format!("over some dims: `{op}({}{more})`", op.def().operands.join(", "));
+    let number = op.def().number.map(named).unwrap_or_default();
+    let over = format!("over some dims: `{op}({}{number}, dims=-1, keepdim=true)`", op.def().operands.join(", "));
     if op.is_reduction() { d.also(over) } else { d }
 }
 
-/// A value of each number that an op must be given: a part or a count.
-const EXAMPLE: f64 = 1.0;
+/// A number with its name after the operands: `, p=2`. 1 is a value of each that must be given, a part or a count.
+fn named(of: NumberAttribute) -> String {
+    format!(", {}={}", of.name, of.default.unwrap_or(1.0))
+}
 
 /// An application in the syntax of expressions: `maximum(x, y)`, `cast(x, f32)`, `topk(x, k=1)`.
 pub(super) fn usage(callee: Callee) -> String {
@@ -56,6 +58,6 @@ pub(super) fn usage(callee: Callee) -> String {
         Callee::Op(op) => op.def().number.filter(|of| of.default.is_none()),
         _ => None,
     };
-    let number = number.map_or(String::new(), |of| format!(", {}={EXAMPLE}", of.name));
+    let number = number.map(named).unwrap_or_default();
     format!("`{callee}({}{dtype}{number})`", callee.operands().join(", "))
 }
