@@ -1,8 +1,9 @@
-//! Microbenchmarks with criterion: compile latency, dispatch, kernels of functions, layouts, inference; and programs whose times depend on
-//! constants of `plan/tuning.rs` that were not chosen by measurement, for blocks of rows, transposed operands and long lines (`-- tuning`).
+//! Microbenchmarks with criterion: compile latency, dispatch, calls of several threads, kernels of functions, layouts, inference; and programs
+//! whose times depend on constants of `plan/tuning.rs` that were not chosen by measurement, for blocks of rows, transposed operands and long
+//! lines (`-- tuning`).
 //!
 //! `cargo bench --bench micro [-- FILTER]`. After the kernels, a table gives the nanoseconds per element in the L1
-//! cache and the ratio to `exp` of f32. Guarantees: one thread, but for long lines; compile latency includes writing the program and uses a
+//! cache and the ratio to `exp` of f32. Guarantees: one thread, but for long lines and concurrent calls; compile latency includes writing the program and uses a
 //! new executor each time. Does not: verify results; the tests and the workloads bench do.
 
 use std::cell::RefCell;
@@ -68,6 +69,32 @@ fn dispatch(c: &mut Criterion) {
             y.result().expect("it runs")
         });
     });
+    group.finish();
+}
+
+/// Calls of one prepared program by several threads at once, on elements of their own: per call of each thread, which takes what it takes on one
+/// thread as long as there are cores for all.
+fn concurrent(c: &mut Criterion) {
+    let mut group = c.benchmark_group("concurrent");
+    let p = Program::new(Rules::Torch);
+    let y = p.data("a", DType::F32, [None]) + p.data("b", DType::F32, [None]);
+    let step = executor().prepare(&p, [&y]).expect("it compiles");
+    let calls = |n: usize, rounds: u64| {
+        let (a, b) = (vec![1f32; n], vec![2f32; n]);
+        for _ in 0..rounds {
+            let view = |x| TensorView::from_slice(x, [n]).expect("n elements");
+            black_box(step.run_views(&[view(&a), view(&b)]).expect("it runs"));
+        }
+    };
+    for (n, threads) in [16, 8192].into_iter().flat_map(|n| [1, 2, 4].map(|threads| (n, threads))) {
+        group.bench_function(BenchmarkId::new(format!("{threads} threads"), n), |b| {
+            b.iter_custom(|rounds| {
+                let start = Instant::now();
+                std::thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(|| calls(n, rounds))));
+                start.elapsed()
+            });
+        });
+    }
     group.finish();
 }
 
@@ -313,6 +340,7 @@ fn main() {
     let mut c = Criterion::default().configure_from_args();
     compile(&mut c);
     dispatch(&mut c);
+    concurrent(&mut c);
     kernels(&mut c);
     layouts(&mut c);
     inference(&mut c);

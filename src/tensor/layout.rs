@@ -23,7 +23,7 @@ impl Layout {
     pub(crate) fn new(shape: &[usize], strides: &[isize]) -> Layout {
         let contiguous = is_contiguous(shape, strides);
         let elements = numel(shape).unwrap_or(0);
-        Layout { shape: shape.into(), strides: strides.into(), elements, contiguous }
+        Layout { shape: SmallVec::from_slice(shape), strides: SmallVec::from_slice(strides), elements, contiguous }
     }
 
     /// Whether the elements are in row-major order without gaps.
@@ -48,8 +48,9 @@ impl Layout {
 
     /// The row-major layout without gaps.
     pub(crate) fn contiguous(shape: &[usize]) -> Result<Arc<Layout>> {
-        check(shape)?;
-        Ok(Arc::new(Layout::new(shape, &contiguous_strides(shape))))
+        let elements = check(shape)?;
+        let (shape, strides) = (SmallVec::from_slice(shape), contiguous_strides(shape));
+        Ok(Arc::new(Layout { shape, strides, elements, contiguous: true }))
     }
 
     /// [`contiguous`](Layout::contiguous) for so many elements. Errors: the shape has another number.

@@ -1,32 +1,56 @@
 //! A pool of memory of dropped results for reuse: faulting in fresh pages costs several times as much as filling them.
 //!
-//! Guarantees: a buffer has one owner at a time; the pool holds at most its limit; a closed pool holds nothing. Does
-//! not: clear buffers; the code that takes one must overwrite all of it.
+//! Guarantees: a buffer has one owner at a time; the pool holds at most its limit; a closed pool holds nothing; threads that take and return
+//! small buffers do not wait for each other. Does not: clear buffers; the code that takes one must overwrite all of it.
 
 use std::collections::BTreeMap;
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, MutexGuard};
 
 use super::memory::Memory;
-use crate::base::host::Kept;
+use crate::base::host::{Kept, SHARES, share_of_thread};
 
 /// The maximum number of distinct sizes; beyond it, entries of sizes without buffers are removed.
 const MAX_SIZES: usize = 64;
 
-/// How many of the buffers of a size are looked at for one of the same thread.
-const NEAR: usize = 16;
+/// The largest buffer that is kept for a thread, which may still be in its processor's caches.
+const SMALL: usize = 512 << 10;
 
-thread_local! {
-    /// Its address tells this thread from others, also while the thread ends, when `thread::current` panics.
-    static HERE: u8 = const { 0 };
-}
+/// The most bytes that are kept for a thread.
+const OWN: usize = 4 << 20;
 
-fn this_thread() -> usize {
-    HERE.try_with(|here| std::ptr::from_ref(here).addr()).unwrap_or(0)
-}
-
-/// Buffers for reuse, by size.
+/// Buffers for reuse: a heap of small ones for each thread, unless the limit is low, and one of all others.
 pub(crate) struct Pool {
+    own: Vec<Arc<Heap>>,
+    shared: Arc<Heap>,
+}
+
+impl Pool {
+    /// A pool that holds at most `bytes`. At most a quarter of it is for small buffers alone.
+    pub(crate) fn new(bytes: usize) -> Pool {
+        let own = OWN.min(bytes / (4 * SHARES));
+        let threads = if own >= SMALL { SHARES } else { 0 };
+        Pool {
+            own: (0..threads).map(|_| Arc::new(Heap::new(own))).collect(),
+            shared: Arc::new(Heap::new(bytes - threads * own)),
+        }
+    }
+
+    /// Frees all buffers; from now on the pool holds nothing.
+    pub(crate) fn close(&self) {
+        self.own.iter().chain([&self.shared]).for_each(|heap| heap.close());
+    }
+
+    /// Where this thread takes buffers of a size.
+    pub(super) fn heap(&self, size: usize) -> &Arc<Heap> {
+        let own = if size <= SMALL { self.own.get(share_of_thread()) } else { None };
+        own.unwrap_or(&self.shared)
+    }
+}
+
+/// Buffers by size. A buffer returns to the heap that it was taken from, whatever thread drops it.
+#[repr(align(128))]
+pub(super) struct Heap {
     state: Kept<State>,
     /// Read and written only while the state is locked.
     limit: AtomicUsize,
@@ -34,23 +58,20 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct State {
-    /// The buffers of each size, with the threads that returned them.
-    free: BTreeMap<usize, Vec<(usize, Memory)>>,
+    free: BTreeMap<usize, Vec<Memory>>,
     bytes: usize,
 }
 
-impl Pool {
-    /// A pool that holds at most `bytes`.
-    pub(crate) fn new(bytes: usize) -> Pool {
-        Pool { state: Kept::default(), limit: AtomicUsize::new(bytes) }
+impl Heap {
+    fn new(limit: usize) -> Heap {
+        Heap { state: Kept::default(), limit: AtomicUsize::new(limit) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 
-    /// Frees all buffers; from now on the pool holds nothing.
-    pub(crate) fn close(&self) {
+    fn close(&self) {
         let mut s = self.state();
         self.limit.store(0, Ordering::Relaxed);
         s.bytes = 0;
@@ -59,20 +80,16 @@ impl Pool {
         drop(freed);
     }
 
-    /// Takes a buffer of exactly this size: one that this thread returned, which may be in its processor's caches, if that is among the
-    /// last ones.
+    /// Takes a buffer of exactly this size.
     pub(super) fn take(&self, size: usize) -> Option<Memory> {
-        let own = this_thread();
         let mut s = self.state();
-        let all = s.free.get_mut(&size)?;
-        let back = all.iter().rev().take(NEAR).position(|(of, _)| *of == own).unwrap_or(0);
-        let (_, found) = all.swap_remove(all.len().checked_sub(1 + back)?);
+        let found = s.free.get_mut(&size)?.pop()?;
         s.bytes -= size;
         Some(found)
     }
 
-    /// Returns a buffer to the pool. If the limit would be exceeded, the largest buffers are freed; a buffer larger
-    /// than the limit itself is freed at once.
+    /// Returns a buffer. If the limit would be exceeded, the largest buffers are freed; a buffer larger than the limit
+    /// itself is freed at once.
     pub(super) fn put(&self, buffer: Memory) {
         let size = buffer.size();
         let mut s = self.state();
@@ -92,7 +109,7 @@ impl Pool {
             s.free.retain(|_, all| !all.is_empty());
         }
         s.bytes += size;
-        s.free.entry(size).or_default().push((this_thread(), buffer));
+        s.free.entry(size).or_default().push(buffer);
         drop(s);
         drop(freed);
     }

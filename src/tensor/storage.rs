@@ -1,23 +1,23 @@
-//! Owned bytes of tensors, which return to their pool when dropped.
+//! Owned bytes of tensors, which return to the pool when dropped.
 //!
 //! Does not: allocate memory from the system; that is `memory`.
 
-use super::Pool;
 use super::memory::Memory;
+use super::pool::{Heap, Pool};
 use crate::base::error::Result;
 use std::sync::Arc;
 
-/// Owned, aligned bytes, which return to their pool when dropped.
+/// Owned, aligned bytes, which return to the heap that they are of when dropped.
 pub(crate) struct Storage {
     memory: Memory,
     pub(super) bytes: usize,
-    pool: Option<Arc<Pool>>,
+    heap: Option<Arc<Heap>>,
 }
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        if let Some(pool) = &self.pool {
-            pool.put(std::mem::take(&mut self.memory));
+        if let Some(heap) = &self.heap {
+            heap.put(std::mem::take(&mut self.memory));
         }
     }
 }
@@ -25,28 +25,30 @@ impl Drop for Storage {
 impl Storage {
     /// Zeroed bytes.
     pub(crate) fn zeroed(bytes: usize) -> Result<Storage> {
-        Ok(Storage { memory: Memory::zeroed(bytes)?, bytes, pool: None })
+        Ok(Storage { memory: Memory::zeroed(bytes)?, bytes, heap: None })
     }
 
     /// A copy of a small number of bytes: running out of memory is fatal, as for any `Vec`.
     pub(super) fn copied(bytes: &[u8]) -> Storage {
-        Storage { memory: Memory::copied(bytes), bytes: bytes.len(), pool: None }
+        Storage { memory: Memory::copied(bytes), bytes: bytes.len(), heap: None }
     }
 
     /// Bytes with arbitrary contents, to be overwritten: from the pool if it has a buffer of this size.
-    pub(crate) fn pooled(bytes: usize, pool: &Arc<Pool>) -> Result<Storage> {
-        let memory = match pool.take(Memory::size_for(bytes)) {
+    pub(crate) fn pooled(bytes: usize, pool: &Pool) -> Result<Storage> {
+        let size = Memory::size_for(bytes);
+        let heap = pool.heap(size);
+        let memory = match heap.take(size) {
             Some(memory) => memory,
             None => Memory::zeroed(bytes)?,
         };
-        Ok(Storage { memory, bytes, pool: Some(pool.clone()) })
+        Ok(Storage { memory, bytes, heap: Some(heap.clone()) })
     }
 
     /// The memory of a vector, or a copy of it if its alignment is too small for a tensor.
     #[cfg(feature = "ndarray")]
     pub(crate) fn adopted<T: crate::base::dtype::Element>(elements: Vec<T>) -> Result<Storage> {
         let bytes = size_of_val(&elements[..]);
-        Ok(Storage { memory: Memory::adopted(elements)?, bytes, pool: None })
+        Ok(Storage { memory: Memory::adopted(elements)?, bytes, heap: None })
     }
 
     /// The bytes.

@@ -54,7 +54,8 @@ impl ExecutorBuilder {
         self
     }
 
-    /// The most bytes of dropped results that are kept for new ones. Default: 1 GiB.
+    /// The most bytes of dropped results that are kept for new ones. Default: 1 GiB. Of 32 MiB or more, a quarter, but at most 64 MiB, is for results
+    /// of at most 512 KiB, which each thread has for itself.
     pub fn pool(mut self, bytes: usize) -> ExecutorBuilder {
         self.pool = bytes;
         self

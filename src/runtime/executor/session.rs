@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwapOption;
 use petgraph::graph::NodeIndex;
 use smallvec::SmallVec;
 
@@ -113,7 +114,7 @@ pub(super) struct Inner {
     caches: Kept<Caches>,
     /// The latest first.
     recent: Kept<Vec<Asked>>,
-    pool: Arc<Pool>,
+    pool: Pool,
     pub(super) counters: Counters,
 }
 
@@ -126,7 +127,7 @@ impl Drop for Inner {
 
 impl Inner {
     pub(super) fn new(settings: ExecutorBuilder) -> Inner {
-        let pool = Arc::new(Pool::new(settings.pool));
+        let pool = Pool::new(settings.pool);
         // Asking for the cores reads a dozen files, which is a good part of what a first result takes.
         let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
         Inner {
@@ -347,7 +348,8 @@ type Slots<'a> = SmallVec<[Slot<'a>; 2]>;
 pub(super) struct Core {
     pub(super) typed: Arc<TypedProgram>,
     pub(super) nodes: Vec<NodeId>,
-    pub(super) last: Kept<Option<Arc<Last>>>,
+    /// Read by many threads at once, none of which waits for another.
+    pub(super) last: ArcSwapOption<Last>,
 }
 
 /// Everything about a call that depends on its feeds' dtypes and layouts alone.
@@ -372,7 +374,7 @@ impl Last {
 
 impl Core {
     pub(super) fn new(typed: Arc<TypedProgram>, nodes: Vec<NodeId>) -> Core {
-        Core { typed, nodes, last: Kept::default() }
+        Core { typed, nodes, last: ArcSwapOption::empty() }
     }
 
     /// Feeds by name, in program order.
@@ -388,8 +390,9 @@ impl Core {
     ) -> Result<Vec<Tensor>> {
         let stop = inner.stop(token);
         let missing = || Error::Internal("a result without a tensor".into());
-        let last = self.last.lock().clone().filter(|last| last.fits(feeds));
-        if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none()) {
+        let last = self.last.load();
+        let last = last.as_deref().filter(|last| last.fits(feeds));
+        if let Some(last) = last.filter(|last| last.direct && stop.is_none()) {
             return Ok(vec![
                 inner
                     .execute_direct(&last.planned, last.traffic, feeds, &last.launches[0], None)?
@@ -414,9 +417,10 @@ impl Core {
             return Err(Error::Shape(format!("{} tensors for {} results", into.len(), self.nodes.len())));
         }
         let stop = inner.stop(token);
-        let last = self.last.lock().clone().filter(|last| last.fits(feeds));
+        let last = self.last.load();
+        let last = last.as_deref().filter(|last| last.fits(feeds));
         let mut slots: Slots<'_> = into.iter_mut().map(|t| t.slot(feeds)).collect();
-        let made = if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none() && part.is_none()) {
+        let made = if let Some(last) = last.filter(|last| last.direct && stop.is_none() && part.is_none()) {
             self.check_targets(&last.dyn_dims, &slots)?;
             let slot = slots.first_mut();
             let made = inner.execute_direct(&last.planned, last.traffic, feeds, &last.launches[0], slot)?;
@@ -439,7 +443,7 @@ impl Core {
         &self,
         inner: &Inner,
         feeds: &[TensorRef<'_>],
-        last: Option<Arc<Last>>,
+        last: Option<&Last>,
         into: &mut [Slot<'_>],
         stop: Option<&Stop<'_>>,
         part: Option<&Part>,
@@ -463,7 +467,7 @@ impl Core {
         let launches = launches.into_owned();
         let direct = !inner.is_timed() && is_direct(&planned.plan, &launches);
         let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, traffic, launches, direct };
-        *self.last.lock() = Some(Arc::new(now));
+        self.last.store(Some(Arc::new(now)));
         Ok(made)
     }
 

@@ -1,6 +1,6 @@
 //! What an executor has done so far, in numbers.
 //!
-//! Guarantees: counting costs a run four relaxed additions; nothing is timed run by run unless the executor was built
+//! Guarantees: counting costs a run four relaxed additions to numbers of its thread; nothing is timed run by run unless the executor was built
 //! so; numbers never go back. Does not: give one moment's picture while other threads run; each number is right by
 //! itself.
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::base::dtype::DType;
-use crate::base::host::Kept;
+use crate::base::host::{Kept, PerThread};
 use crate::plan::fuse::Plan;
 use crate::plan::kernel::Kernel;
 
@@ -162,13 +162,19 @@ impl Counter {
 /// For each kernel its launches and their time.
 type Times = HashMap<Arc<Kernel>, (u64, Duration)>;
 
-/// What [`Stats`] is read from.
+/// What each run counts.
 #[derive(Default)]
-pub(super) struct Counters {
+struct Runs {
     runs: Counter,
     kernels: Counter,
     bytes_read: Counter,
     bytes_written: Counter,
+}
+
+/// What [`Stats`] is read from.
+#[derive(Default)]
+pub(super) struct Counters {
+    runs: PerThread<Runs>,
     pub(super) bindings: Counter,
     pub(super) inferences: Counter,
     pub(super) plans: Counter,
@@ -184,10 +190,11 @@ pub(super) struct Counters {
 
 impl Counters {
     pub(super) fn run(&self, traffic: Traffic) {
-        self.runs.add(1);
-        self.kernels.add(traffic.kernels);
-        self.bytes_read.add(traffic.read);
-        self.bytes_written.add(traffic.written);
+        let own = self.runs.own();
+        own.runs.add(1);
+        own.kernels.add(traffic.kernels);
+        own.bytes_read.add(traffic.read);
+        own.bytes_written.add(traffic.written);
     }
 
     /// A launch; at most `most` kernels are timed.
@@ -208,17 +215,18 @@ impl Counters {
         };
         let mut kernel_times: Vec<KernelTime> = self.times.lock().iter().map(one).collect();
         kernel_times.sort_by_key(|k| std::cmp::Reverse(k.time));
+        let all = |count: fn(&Runs) -> &Counter| self.runs.all().fold(0u64, |n, own| n.wrapping_add(count(own).get()));
         Stats {
-            runs: self.runs.get(),
+            runs: all(|own| &own.runs),
             bindings: self.bindings.get(),
             inferences: self.inferences.get(),
             plans: self.plans.get(),
             plan_hits: self.plan_hits.get(),
             compiles: self.compiles.get(),
             kernel_hits: self.kernel_hits.get(),
-            kernels: self.kernels.get(),
-            bytes_read: self.bytes_read.get(),
-            bytes_written: self.bytes_written.get(),
+            kernels: all(|own| &own.kernels),
+            bytes_read: all(|own| &own.bytes_read),
+            bytes_written: all(|own| &own.bytes_written),
             inferring: self.inferring.time(),
             planning: self.planning.time(),
             compiling: self.compiling.time(),

@@ -199,7 +199,7 @@ struct Work<'a, 'b> {
     feeds: &'a [TensorRef<'a>],
     dyn_dims: &'a [usize],
     stop: Option<&'a Stop<'a>>,
-    pool: Arc<Pool>,
+    pool: &'a Pool,
     /// For each kernel, whether its results are streamed: those that leave the group, which nothing in it reads.
     streamed: Vec<bool>,
     /// Nanoseconds of each kernel, if they are measured.
@@ -222,7 +222,7 @@ pub(super) fn run_rows<'b, R: Ready + Send + Sync>(
     known: Option<&[Arc<PreparedLaunch<R>>]>,
     (timed, prepare): (bool, Prepare<'_, R>),
 ) -> Result<Done<R>> {
-    let (count, threads) = (rows.blocking.count(), rows.threads(run)?);
+    let (count, threads, mut own) = (rows.blocking.count(), rows.threads(run)?, None);
     let work = Work {
         given: rows.given(run.dyn_dims, operand)?,
         parts: rows.parts(results),
@@ -231,7 +231,7 @@ pub(super) fn run_rows<'b, R: Ready + Send + Sync>(
         feeds: run.feeds,
         dyn_dims: run.dyn_dims,
         stop: run.stop,
-        pool: run.pool.map_or_else(|| Arc::new(Pool::new(usize::MAX)), Arc::clone),
+        pool: run.pool.unwrap_or_else(|| own.insert(Pool::new(usize::MAX))),
         times: timed.then(|| rows.kernels().iter().map(|_| AtomicU64::new(0)).collect()),
     };
     let (mut made, mut done) = (None, SmallVec::<[usize; 2]>::new());
@@ -285,7 +285,7 @@ impl<'a> Work<'a, '_> {
         let memory = MemoryBudget::limited(usize::MAX);
         let Work { feeds, dyn_dims, stop, .. } = *self;
         // What generators of a part make comes from outside.
-        let run = Run { feeds, dyn_dims, threads: 1, pool: Some(&self.pool), stop, memory, part: None };
+        let run = Run { feeds, dyn_dims, threads: 1, pool: Some(self.pool), stop, memory, part: None };
         let (mut values, mut next) = (SmallVec::<[Option<Tensor>; 8]>::new(), 0);
         values.resize(group.inner.len(), None);
         for (r, k) in self.rows.kernels().iter().enumerate() {

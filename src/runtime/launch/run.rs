@@ -3,7 +3,6 @@
 //! Does not: run anything.
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
@@ -18,7 +17,7 @@ pub(crate) struct Run<'a> {
     pub(crate) dyn_dims: &'a [usize],
     pub(crate) threads: usize,
     /// Where the results' memory comes from.
-    pub(crate) pool: Option<&'a Arc<Pool>>,
+    pub(crate) pool: Option<&'a Pool>,
     /// What can stop the run.
     pub(crate) stop: Option<&'a Stop<'a>>,
     pub(crate) memory: MemoryBudget,

@@ -30,7 +30,7 @@ fn one_call_over_what_is_given_goes_the_short_way() {
     for (i, (fetches, feed, short)) in cases.into_iter().enumerate() {
         let step = Executor::new().prepare(&p, fetches.iter().copied()).unwrap();
         let first = step.run(&[feed]).unwrap();
-        assert_eq!(step.core.last.lock().as_ref().unwrap().direct, short && any_length, "{i}");
+        assert_eq!(step.core.last.load().as_ref().unwrap().direct, short && any_length, "{i}");
         let second = step.run(&[feed]).unwrap();
         let bytes = |all: &[Tensor]| all.iter().map(|t| t.to_vec::<f32>().unwrap()).collect::<Vec<_>>();
         assert_eq!((second.len(), bytes(&second)), (fetches.len(), bytes(&first)), "{i}");
