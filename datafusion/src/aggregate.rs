@@ -5,6 +5,7 @@
 //! not depend on how rows are divided into batches and partitions. Does not: fix the last bits of other sums, which
 //! are added in f64 in the order in which batches and partial results come.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use castwise::{NodeKind, Op, Prepared};
@@ -62,7 +63,8 @@ struct Reduction {
 impl Aggregate {
     fn reduction(&self, fields: &[FieldRef]) -> Result<Arc<Reduction>> {
         let dtypes = dtypes_of(fields, &self.source).map_err(DataFusionError::Plan)?;
-        self.first.or_made(dtypes, |dtypes| Reduction::new(compiled(&self.source, Form::Total, dtypes)?).map(Arc::new))
+        let make = |dtypes: &[_]| Reduction::new(compiled(&self.source, Form::Total, dtypes)?).map(Arc::new);
+        self.first.or_made(dtypes, make).map(Cow::into_owned)
     }
 }
 

@@ -177,7 +177,8 @@ impl AsRef<[u8]> for Owner {
 }
 
 fn buffer_of(tensor: Tensor) -> Result<Buffer> {
-    let tensor = tensor.contiguous().map_err(|e| DataFusionError::Execution(e.to_string()))?;
+    let contiguous = if tensor.is_contiguous() { Ok(tensor) } else { tensor.contiguous() };
+    let tensor = contiguous.map_err(|e| DataFusionError::Execution(e.to_string()))?;
     Ok(Buffer::from(bytes::Bytes::from_owner(Owner(tensor))))
 }
 
@@ -233,12 +234,14 @@ fn bytes_of(bits: &BooleanBuffer) -> Vec<bool> {
 fn bits_of(bytes: &[u8]) -> BooleanBuffer {
     // Moves the lowest bit of byte i to bit 56 + i.
     const GATHER: u64 = 0x0102_0408_1020_4080;
-    let byte = |eight: &[u8]| {
+    let byte = |eight: &[u8; 8]| (u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56) as u8;
+    let (eights, rest) = bytes.as_chunks();
+    let mut bits: Vec<u8> = eights.iter().map(byte).collect();
+    if !rest.is_empty() {
         let mut all = [0; 8];
-        all[..eight.len()].copy_from_slice(eight);
-        (u64::from_le_bytes(all).wrapping_mul(GATHER) >> 56) as u8
-    };
-    let bits: Vec<u8> = bytes.chunks(8).map(byte).collect();
+        all[..rest.len()].copy_from_slice(rest);
+        bits.push(byte(&all));
+    }
     BooleanBuffer::new(Buffer::from_vec(bits), 0, bytes.len())
 }
 

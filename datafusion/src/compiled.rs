@@ -4,6 +4,7 @@
 //! time, as long as it is among the [`KEPT`] that were used last; what is accepted computes each row from that row
 //! alone. Does not: read columns.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -19,7 +20,7 @@ use crate::source::Source;
 const KEPT: usize = 1024;
 
 /// The bytes of dropped results that are kept for new ones: some batches of each partition.
-const POOL: usize = 64 << 20;
+const POOL: usize = 256 << 20;
 
 /// Runs all programs. The threads are the engine's: each partition computes its batch alone.
 pub(crate) static EXECUTOR: LazyLock<Executor> =
@@ -80,16 +81,20 @@ impl<T> First<T> {
         First(OnceLock::new())
     }
 
-    /// What `make` makes for these dtypes.
-    pub(crate) fn or_made(&self, dtypes: Vec<DType>, make: impl FnOnce(&[DType]) -> Result<Arc<T>>) -> Result<Arc<T>> {
+    /// What `make` makes for these dtypes. What is known is borrowed: partitions that count its users together wait for each other.
+    pub(crate) fn or_made(
+        &self,
+        dtypes: Vec<DType>,
+        make: impl FnOnce(&[DType]) -> Result<Arc<T>>,
+    ) -> Result<Cow<'_, Arc<T>>> {
         if let Some((of, first)) = self.0.get()
             && *of == dtypes
         {
-            return Ok(first.clone());
+            return Ok(Cow::Borrowed(first));
         }
         let made = make(&dtypes)?;
         let _ = self.0.set((dtypes, made.clone()));
-        Ok(made)
+        Ok(Cow::Owned(made))
     }
 }
 

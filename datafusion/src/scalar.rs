@@ -4,6 +4,7 @@
 //! coerce, and is known when a query is planned; a row is null where an argument is null that the result depends on,
 //! and values under nulls raise nothing. Does not: decide dtypes, read buffers.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use castwise::{Error, Settings, Tensor};
@@ -54,7 +55,7 @@ impl Call {
     }
 
     /// The program for the dtypes of these fields.
-    pub(crate) fn compiled(&self, fields: &[FieldRef]) -> Result<Arc<Compiled>> {
+    pub(crate) fn compiled(&self, fields: &[FieldRef]) -> Result<Cow<'_, Arc<Compiled>>> {
         let dtypes = dtypes_of(fields, &self.source).map_err(DataFusionError::Plan)?;
         self.first.or_made(dtypes, |dtypes| compiled(&self.source, Form::Rows, dtypes))
     }
