@@ -1,4 +1,6 @@
 //! Values that threads have each for itself, so that they do not wait for each other's cache lines.
+//!
+//! Guarantees: a thread's value is always the same one. Does not: keep other threads from it; more than [`SHARES`] share.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,7 +16,7 @@ thread_local! {
 /// The number of this thread's value, less than [`SHARES`].
 #[inline]
 pub(crate) fn share_of_thread() -> usize {
-    // Of a thread that ends, which is past its own values.
+    // While a thread ends, its own values may be gone.
     SHARE.try_with(|share| *share).unwrap_or(0)
 }
 
