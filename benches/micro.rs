@@ -3,8 +3,8 @@
 //! lines (`-- tuning`).
 //!
 //! `cargo bench --bench micro [-- FILTER]`. After the kernels, a table gives the nanoseconds per element in the L1
-//! cache and the ratio to `exp` of f32. Guarantees: one thread, but for long lines and concurrent calls; compile latency includes writing the program and uses a
-//! new executor each time. Does not: verify results; the tests and the workloads bench do.
+//! cache and the ratio to `exp` of f32. Guarantees: one thread, but for long lines and concurrent calls; compile latency includes writing the
+//! program and uses a new executor each time. Does not: verify results; the tests and the workloads bench do.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -72,8 +72,8 @@ fn dispatch(c: &mut Criterion) {
     group.finish();
 }
 
-/// Calls of one prepared program by several threads at once, on elements of their own: per call of each thread, which takes what it takes on one
-/// thread as long as there are cores for all.
+/// Calls of one prepared program by several threads at once, on elements of their own: the time of a call of each, which is that on one thread
+/// if threads share nothing and there are cores for all.
 fn concurrent(c: &mut Criterion) {
     let mut group = c.benchmark_group("concurrent");
     let p = Program::new(Rules::Torch);

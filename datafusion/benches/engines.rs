@@ -128,14 +128,13 @@ fn workloads(columns: usize) -> Vec<Workload> {
     let scholes = format!("spot * {} - strike * exp(-0.03 * years) * {}", normal(d1), normal(&d2));
     let call = "t = v * sqrt(y); d1 = (log(s / k) + (0.03 + v * v / 2) * y) / t; d2 = d1 - t; \
         s * (1 + erf(d1 * 0.7071067811865476)) / 2 - k * exp(-0.03 * y) * (1 + erf(d2 * 0.7071067811865476)) / 2";
-    let reading = |list: &str| format!("touch({list})");
     let workload = |name, list: &str, expressions: [&str; 3]| Workload {
         name,
         columns: list.into(),
         queries: expressions.map(|of| format!("SELECT {of} AS y FROM t")),
     };
     let by_row = |name, list: &str, ours: &str, theirs: &str| {
-        workload(name, list, [&format!("castwise('{ours}', {list})"), theirs, &reading(list)])
+        workload(name, list, [&format!("castwise('{ours}', {list})"), theirs, &format!("touch({list})")])
     };
     let ndvi = "(cast(n, f32) - r) / (n + cast(r, f32) + 1)";
     let ndvi_sql = "(nir::REAL - red::REAL) / (nir::REAL + red::REAL + 1::REAL)";

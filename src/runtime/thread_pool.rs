@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rayon::ThreadPool;
 
-use crate::base::host::{self, FloatMode, PerProcess, generation};
+use crate::base::host::{self, Apart, FloatMode, PerProcess, generation};
 
 /// How long a helper spins before it sleeps: longer than the pause between two runs of a loop that calls them.
 const SPIN: Duration = Duration::from_micros(50);
@@ -26,10 +26,6 @@ type Work<'a> = &'a (dyn Fn(usize) + Sync + 'a);
 
 /// Parts of a job at most: they are counted in 16 bits of the ticket.
 const MAX_PARTS: usize = 1 << 15;
-
-/// What is written often by several threads, in cache lines of its own.
-#[repr(align(128))]
-struct Apart<T>(T);
 
 /// A helper thread.
 struct Helper {

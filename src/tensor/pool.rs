@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard};
 
 use super::memory::Memory;
-use crate::base::host::{Kept, SHARES, share_of_thread};
+use crate::base::host::{Apart, Kept, PerThread, SHARES};
 
 /// The maximum number of distinct sizes; beyond it, entries of sizes without buffers are removed.
 const MAX_SIZES: usize = 64;
@@ -21,7 +21,7 @@ const OWN: usize = 4 << 20;
 
 /// Buffers for reuse: a heap of small ones for each thread, unless the limit is low, and one of all others.
 pub(crate) struct Pool {
-    own: Vec<Arc<Heap>>,
+    own: Option<PerThread<Arc<Heap>>>,
     shared: Arc<Heap>,
 }
 
@@ -29,29 +29,30 @@ impl Pool {
     /// A pool that holds at most `bytes`. At most a quarter of it is for small buffers alone.
     pub(crate) fn new(bytes: usize) -> Pool {
         let own = OWN.min(bytes / (4 * SHARES));
-        let threads = if own >= SMALL { SHARES } else { 0 };
-        Pool {
-            own: (0..threads).map(|_| Arc::new(Heap::new(own))).collect(),
-            shared: Arc::new(Heap::new(bytes - threads * own)),
+        if own < SMALL {
+            return Pool { own: None, shared: Heap::new(bytes) };
         }
+        Pool { own: Some(PerThread::made_by(|| Heap::new(own))), shared: Heap::new(bytes - SHARES * own) }
     }
 
     /// Frees all buffers; from now on the pool holds nothing.
     pub(crate) fn close(&self) {
-        self.own.iter().chain([&self.shared]).for_each(|heap| heap.close());
+        self.heaps().for_each(|heap| heap.close());
     }
 
     /// Where this thread takes buffers of a size.
     pub(super) fn heap(&self, size: usize) -> &Arc<Heap> {
-        let own = if size <= SMALL { self.own.get(share_of_thread()) } else { None };
-        own.unwrap_or(&self.shared)
+        self.own.as_ref().filter(|_| size <= SMALL).map_or(&self.shared, PerThread::own)
+    }
+
+    fn heaps(&self) -> impl Iterator<Item = &Arc<Heap>> {
+        self.own.iter().flat_map(PerThread::all).chain([&self.shared])
     }
 }
 
 /// Buffers by size. A buffer returns to the heap that it was taken from, whatever thread drops it.
-#[repr(align(128))]
 pub(super) struct Heap {
-    state: Kept<State>,
+    state: Apart<Kept<State>>,
     /// Read and written only while the state is locked.
     limit: AtomicUsize,
 }
@@ -63,12 +64,12 @@ struct State {
 }
 
 impl Heap {
-    fn new(limit: usize) -> Heap {
-        Heap { state: Kept::default(), limit: AtomicUsize::new(limit) }
+    fn new(limit: usize) -> Arc<Heap> {
+        Arc::new(Heap { state: Apart::default(), limit: AtomicUsize::new(limit) })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+        self.state.0.lock()
     }
 
     fn close(&self) {

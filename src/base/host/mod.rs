@@ -15,7 +15,7 @@ mod processor;
 
 pub(crate) use float_mode::{FloatMode, in_standard_mode};
 pub(crate) use fork::{Kept, NoFork, PerProcess, generation, no_fork, once};
-pub(crate) use per_thread::{PerThread, SHARES, share_of_thread};
+pub(crate) use per_thread::{Apart, PerThread, SHARES};
 
 pub(crate) use processor::Thread;
 

@@ -112,8 +112,9 @@ pub(super) fn launch<R: Ready>(
         return Ok(Err(fault));
     }
     drop((results, folds, operands));
+    let layout = prepared.layout_of_results(inputs.iter().map(Operand::layout));
     let tensor = |(storage, v): (Option<Storage>, &u32)| match storage {
-        Some(s) => Tensor::with_layout(s, dtype(*v), prepared.output.clone()).map(Some),
+        Some(s) => Tensor::with_layout(s, dtype(*v), layout.clone()).map(Some),
         None => Ok(None),
     };
     let made = fresh.into_iter().zip(&kernel.outputs).map(tensor).collect::<Result<Results>>()?;

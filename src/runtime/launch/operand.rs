@@ -18,20 +18,20 @@ pub(super) enum Operand<'a> {
 }
 
 impl Operand<'_> {
-    pub(super) fn shape(&self) -> &[usize] {
+    pub(super) fn layout(&self) -> &Arc<Layout> {
         match self {
-            Operand::Tensor(t) => t.shape(),
-            Operand::Made(_, layout) => layout.shape(),
-            Operand::Part(_, _, layout) => layout.shape(),
+            Operand::Tensor(t) => t.layout(),
+            Operand::Made(_, layout) => layout,
+            Operand::Part(_, _, layout) => layout,
         }
     }
 
+    pub(super) fn shape(&self) -> &[usize] {
+        self.layout().shape()
+    }
+
     pub(super) fn strides(&self) -> &[isize] {
-        match self {
-            Operand::Tensor(t) => t.strides(),
-            Operand::Made(_, layout) => layout.strides(),
-            Operand::Part(_, _, layout) => layout.strides(),
-        }
+        self.layout().strides()
     }
 
     /// The operand as the driver wants it.

@@ -300,9 +300,8 @@ pub(crate) fn run_direct<R: Ready>(
     }
     let mut storage = run.storage(prepared.total * dtype.size())?;
     drive(storage.bytes_mut(), &[])?;
-    // A layout has a count of its users, which threads should not share: a feed's, mostly, is of one thread.
-    let equal = run.feeds.iter().map(|t| t.layout()).find(|layout| **layout == prepared.output);
-    Tensor::with_layout(storage, dtype, equal.unwrap_or(&prepared.output).clone()).map(Some)
+    let layout = prepared.layout_of_results(run.feeds.iter().map(|t| t.layout()));
+    Tensor::with_layout(storage, dtype, layout.clone()).map(Some)
 }
 
 /// Prepares the launch of a plan's kernel for operands of these layouts. `cut` gives the part of a shape that the launch computes.

@@ -64,6 +64,15 @@ impl<R> PreparedLaunch<R> {
     pub(super) fn shape(&self) -> &[usize] {
         self.output.shape()
     }
+
+    /// The layout of the results: an operand's, if one is equal. A layout counts its users, and operands are mostly those of one thread, while
+    /// this launch is used by all.
+    pub(super) fn layout_of_results<'a>(
+        &'a self,
+        mut operands: impl Iterator<Item = &'a Arc<Layout>>,
+    ) -> &'a Arc<Layout> {
+        operands.find(|layout| **layout == self.output).unwrap_or(&self.output)
+    }
 }
 
 /// The operands and the domain of a launch.

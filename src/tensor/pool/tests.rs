@@ -22,7 +22,7 @@ fn a_pool_keeps_at_most_its_limit_and_nothing_once_closed() {
 /// The limits of all heaps together.
 fn limits(pool: &Pool) -> (usize, usize) {
     let limit = |heap: &Arc<Heap>| heap.limit.load(Ordering::Relaxed);
-    (pool.own.iter().map(limit).sum(), limit(&pool.shared))
+    (pool.own.iter().flat_map(PerThread::all).map(limit).sum(), limit(&pool.shared))
 }
 
 #[test]
@@ -47,5 +47,5 @@ fn a_small_buffer_returns_to_the_thread_that_took_it() {
     drop(Storage::pooled(SMALL + 64, &pool).unwrap());
     assert_eq!((pool.heap(SMALL).state().bytes, pool.shared.state().bytes), (SMALL, SMALL + 64));
     pool.close();
-    assert!(pool.own.iter().chain([&pool.shared]).all(|heap| heap.state().bytes == 0));
+    assert!(pool.heaps().all(|heap| heap.state().bytes == 0));
 }
