@@ -7,7 +7,7 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 use super::asm::tests::{decode, lengths, rows};
 use super::asm::{Address, Asm, Operands, RAX, RegMem};
 use super::isa::Isa;
-use super::segment::{Pairing, SegmentCode, SlotKinds, lanes};
+use super::segment::{SegmentCode, SlotKinds, lanes};
 use super::{is_lowerable, listing};
 use crate::backend::listing::Listing;
 use crate::base::dtype::DType::{self, *};
@@ -15,119 +15,15 @@ use crate::base::random::Random;
 use crate::base::scalar::Bits;
 use crate::kernels::{CpuLevel, cast, hard, kernel as block_kernel};
 use crate::ops::{MAX_OPERANDS, Op};
-use crate::plan::geometry::{Access, Geometry, OperandAccess};
 use crate::plan::kernel::{self, Kernel, KernelBuilder, Source, Step, StepOp, Value, ValueId};
 use crate::plan::schedule::{Class, schedule};
-use crate::runtime::driver::job::{Buffer, Launch, Output, strategy};
-use crate::runtime::driver::run;
 
 mod data;
 mod overrides;
 mod printed;
+mod ready;
 use data::Data;
-
-/// The instruction sets that this machine has.
-fn isas() -> impl Iterator<Item = Isa> {
-    [CpuLevel::Avx2, CpuLevel::Avx512].into_iter().filter(|l| *l <= CpuLevel::get()).filter_map(Isa::of)
-}
-
-/// Without loops over pairs of vectors, with them for bodies of any size, and with those for paired stores alone.
-const PAIRINGS: [Pairing; 3] = {
-    let never = usize::MAX;
-    [
-        Pairing { least: never, least_with_stores: never, most: never },
-        Pairing { least: 0, least_with_stores: 0, most: never },
-        Pairing { least: never, least_with_stores: 0, most: never },
-    ]
-};
-
-/// How a kernel is compiled, if it is: for which instruction set, and which bodies are paired.
-type How<'a> = Option<(Isa, &'a Pairing)>;
-
-/// Bytes before `n` results of so many bytes each. Results begin at a cache line, so that they can be streamed, unless `n` is a
-/// multiple of three.
-fn before(n: usize, size: usize) -> usize {
-    64 + if n.is_multiple_of(3) { size } else { 0 }
-}
-
-/// Runs a kernel over `n` elements, compiled or step by step; returns the results with the memory around them.
-fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize, how: How<'_>) -> Vec<Vec<u8>> {
-    let access = |s: &bool| if *s { Access::Broadcast } else { Access::Contiguous };
-    let operands = splat
-        .iter()
-        .map(|s| OperandAccess { rows: vec![], access: access(s), reach: (0, if *s { 0 } else { n as i128 - 1 }) })
-        .collect();
-    let geometry = Geometry { rows: vec![], inner: n, operands, fold: None };
-    let classes: Vec<Class> = geometry.classes();
-    let schedule =
-        schedule(k, &classes, CpuLevel::get(), &|step| how.is_some_and(|(isa, _)| is_lowerable(isa, step))).unwrap();
-    let code = how.filter(|_| !schedule.segments.is_empty());
-    let code = code.map(|(isa, pairing)| super::compile_paired(isa, k, &schedule, pairing).unwrap());
-    let inputs: Vec<Buffer<'_>> = data.iter().map(|d| Buffer::new(d.last(n), d.dtype, 0)).collect();
-    let dtypes: Vec<DType> = k.outputs.iter().map(|v| k.value(*v).dtype).collect();
-    let mut memory: Vec<Vec<u128>> = dtypes.iter().map(|d| vec![u128::MAX / 3; n * d.size() / 16 + 14]).collect();
-    let around = |bytes: &[u8]| bytes.as_ptr().align_offset(64);
-    let mut outputs: Vec<Output<'_>> = memory
-        .iter_mut()
-        .zip(&dtypes)
-        .map(|(m, d)| {
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(m);
-            let first = around(bytes) + before(n, d.size());
-            Output::new(&mut bytes[first..][..n * d.size()], *d)
-        })
-        .collect();
-    let segments = code.as_ref().map_or(&[][..], |c| c.functions());
-    let launch = Launch {
-        schedule: &schedule,
-        segments,
-        geometry: &geometry,
-        strategy: &strategy(&schedule, segments, &geometry),
-        consts,
-        inputs: &inputs,
-        stop: None,
-        stream: None,
-    };
-    assert!(run(&launch, &mut outputs, &mut [], 1).unwrap().is_ok());
-    let with_surroundings = |m: Vec<u128>| {
-        let bytes: &[u8] = bytemuck::cast_slice(&m);
-        bytes[around(bytes)..][..(m.len() - 4) * 16].to_vec()
-    };
-    memory.into_iter().map(with_surroundings).collect()
-}
-
-/// Checks a kernel for one number of elements.
-fn check(name: &str, k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize) {
-    let theirs = results(k, consts, data, splat, n, None);
-    for isa in isas() {
-        for pairing in &PAIRINGS {
-            let ours = results(k, consts, data, splat, n, Some((isa, pairing)));
-            same(&format!("{isa:?}, {pairing:?}: {name}"), k, data, splat, n, &ours, &theirs);
-        }
-    }
-}
-
-/// Checks that results are the same.
-fn same(name: &str, k: &Kernel, data: &[Data], splat: &[bool], n: usize, ours: &[Vec<u8>], theirs: &[Vec<u8>]) {
-    for (o, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
-        if ours != theirs {
-            let size = k.value(k.outputs[o]).dtype.size();
-            let at = ours.iter().zip(theirs).position(|(a, b)| a != b).unwrap_or(0);
-            let i = (at as isize - before(n, size) as isize).div_euclid(size as isize);
-            let from = at / size * size;
-            let operands: Vec<&[u8]> = data
-                .iter()
-                .zip(splat)
-                .filter(|_| i >= 0 && (i as usize) < n)
-                .map(|(d, s)| &d.last(n)[if *s { 0 } else { i as usize } * d.dtype.size()..][..d.dtype.size()])
-                .collect();
-            panic!(
-                "{name}, {n} elements: result {o} differs at {i} of {operands:02x?}: {:02x?} and not {:02x?}\n{k}",
-                &ours[from..from + size],
-                &theirs[from..from + size]
-            );
-        }
-    }
-}
+use ready::{PAIRINGS, check, check_lengths};
 
 /// A kernel under construction.
 #[derive(Default)]
@@ -252,9 +148,8 @@ fn any_number_of_elements_is_taken_and_nothing_beside_them_is_touched() {
         let planned = schedule(k, &classes, CpuLevel::get(), &|s| is_lowerable(Isa::Avx512, s)).unwrap();
         let v = lanes(Isa::Avx512, k, &planned.segments[0]);
         let data = data_of(k, 5 * v + 2, 2);
-        for n in (1..=2 * v + 3).chain([3 * v, 3 * v + 1, 4 * v - 1, 4 * v, 4 * v + 1, 5 * v + 2]) {
-            check(name, k, &[], &data, &vec![false; k.inputs.len()], n);
-        }
+        let lengths = (1..=2 * v + 3).chain([3 * v, 3 * v + 1, 4 * v - 1, 4 * v, 4 * v + 1, 5 * v + 2]);
+        check_lengths(name, k, &[], &data, &vec![false; k.inputs.len()], lengths);
         // With one operand uniform.
         if k.inputs.len() > 1 {
             for which in 0..k.inputs.len() {

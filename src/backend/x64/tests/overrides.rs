@@ -1,7 +1,8 @@
 //! Composites that an instruction set has instructions for, as machine code, against their expansions on Rust's numbers.
 
+use super::Make;
 use super::data::Data;
-use super::{Make, PAIRINGS, before, isas, results};
+use super::ready::{PAIRINGS, Ready, before, isas};
 use crate::backend::x64::isa::Isa;
 use crate::backend::x64::texts::{GIVEN, lowers};
 use crate::base::dtype::DType;
@@ -21,7 +22,7 @@ fn run(isa: Isa, composite: &Composite, pairing: usize) -> Vec<u128> {
     let k = m.output(out);
     let data: Vec<Data> = text.operands.iter().zip(&composite.operands).map(|(d, bits)| of_bits(*d, bits)).collect();
     GIVEN.set(Some(Box::leak(Box::new(text.clone()))));
-    let made = results(&k, &[], &data, &vec![false; args.len()], n, Some((isa, &PAIRINGS[pairing])));
+    let made = Ready::new(&k, &vec![false; args.len()], Some((isa, &PAIRINGS[pairing]))).run(&[], &data, n);
     GIVEN.set(None);
     let elements = made[0][before(n, result.size())..].chunks_exact(result.size()).take(n);
     let bits = |bytes: &[u8]| bytes.iter().rev().fold(0, |all, b| all << 8 | u128::from(*b));
