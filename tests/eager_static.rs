@@ -33,20 +33,19 @@ fn all_layouts() -> bool {
 
 /// The layouts of two operands of these dtypes, by their positions among the [`places`], without two scalars: there is no shape
 /// without a tensor, and in eager mode no rule set. Operands of one dtype have every pair of layouts. An operand that is cast is
-/// read as one of its dtype is, so each pair of dtypes has those with the first layout, with every pair of tiers, and another
-/// third of the others. `CASTWISE_LAYOUTS=all` takes all of them.
+/// read as one of its dtype is, so each pair of dtypes has those with the first layout, those without dims, and another third of the
+/// others. `CASTWISE_LAYOUTS=all` takes all of them.
 fn pairs(rules: Rules, a: DType, b: DType) -> Vec<(usize, usize)> {
-    let places = places(rules);
-    let dims = |i: usize| !matches!(places[i], Place::ZeroDim | Place::Scalar);
-    let (n, scalar) = (places.len(), places.iter().position(|p| *p == Place::Scalar));
+    let tiers: Vec<Tier> = places(rules).into_iter().map(Place::tier).collect();
     let all = a == b || all_layouts();
-    let round = a as usize + b as usize;
-    let first = |i: usize, j: usize| i == 0 || j == 0 || !dims(i) && !dims(j);
-    (0..n)
-        .flat_map(|i| (0..n).map(move |j| (i, j)))
-        .filter(|(i, j)| all || first(*i, *j) || (i + 2 * j + round).is_multiple_of(3))
-        .filter(|(i, j)| (Some(*i), Some(*j)) != (scalar, scalar))
-        .collect()
+    let third = |i: usize, j: usize| (i + 2 * j + a as usize + b as usize).is_multiple_of(3);
+    let is_taken = |i: usize, j: usize| match (tiers[i], tiers[j]) {
+        (Tier::Scalar, Tier::Scalar) => false,
+        (Tier::Dim, _) | (_, Tier::Dim) => all || i == 0 || j == 0 || third(i, j),
+        _ => true,
+    };
+    let indices = 0..tiers.len();
+    indices.clone().flat_map(|i| indices.clone().map(move |j| (i, j))).filter(|(i, j)| is_taken(*i, *j)).collect()
 }
 
 /// The number of such pairs for all dtypes of a rule set.

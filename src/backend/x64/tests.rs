@@ -23,7 +23,7 @@ mod overrides;
 mod printed;
 mod ready;
 use data::Data;
-use ready::{PAIRINGS, check, check_lengths};
+use ready::{PAIRINGS, check};
 
 /// A kernel under construction.
 #[derive(Default)]
@@ -137,7 +137,7 @@ fn every_op_and_conversion_has_the_bits_of_its_block_kernel() {
     assert!(all.len() > 500, "{}", all.len());
     for (name, k) in &all {
         let data = data_of(k, 9001, 1);
-        check(name, k, &[], &data, &vec![false; k.inputs.len()], 9001);
+        check(name, k, &[], &data, &vec![false; k.inputs.len()], [9001]);
     }
 }
 
@@ -149,12 +149,12 @@ fn any_number_of_elements_is_taken_and_nothing_beside_them_is_touched() {
         let v = lanes(Isa::Avx512, k, &planned.segments[0]);
         let data = data_of(k, 5 * v + 2, 2);
         let lengths = (1..=2 * v + 3).chain([3 * v, 3 * v + 1, 4 * v - 1, 4 * v, 4 * v + 1, 5 * v + 2]);
-        check_lengths(name, k, &[], &data, &vec![false; k.inputs.len()], lengths);
+        check(name, k, &[], &data, &vec![false; k.inputs.len()], lengths);
         // With one operand uniform.
         if k.inputs.len() > 1 {
             for which in 0..k.inputs.len() {
                 let splat: Vec<bool> = (0..k.inputs.len()).map(|i| i == which).collect();
-                check(name, k, &[], &data, &splat, v + 1);
+                check(name, k, &[], &data, &splat, [v + 1]);
             }
         }
     }
@@ -180,7 +180,7 @@ fn nans_are_canonical_wherever_their_bits_are_demanded() {
             };
             let k = m.output(second);
             let data = data_of(&k, 700, 3);
-            check(&format!("{op} then {seen} of {d}"), &k, &[], &data, &vec![false; k.inputs.len()], 700);
+            check(&format!("{op} then {seen} of {d}"), &k, &[], &data, &vec![false; k.inputs.len()], [700]);
         }
         for to in DType::ALL.into_iter().filter(|to| cast::kernel(made, *to, CpuLevel::get()).is_some()) {
             let mut m = Make::default();
@@ -194,7 +194,7 @@ fn nans_are_canonical_wherever_their_bits_are_demanded() {
             }
             let k = m.output(last);
             let data = data_of(&k, 700, 4);
-            check(&format!("{op} of {d}, then to {to}"), &k, &[], &data, &vec![false; k.inputs.len()], 700);
+            check(&format!("{op} of {d}, then to {to}"), &k, &[], &data, &vec![false; k.inputs.len()], [700]);
         }
     }
 }
@@ -219,7 +219,7 @@ fn every_half_converts_both_ways() {
             for (i, to) in data[0].last_mut(1 << 16).chunks_exact_mut(2).enumerate() {
                 to.copy_from_slice(&(i as u16).to_le_bytes());
             }
-            check(&format!("{half}"), &k, &[], &data, &[false], 1 << 16);
+            check(&format!("{half}"), &k, &[], &data, &[false], [1 << 16]);
         }
         // Around every value, and around the midpoint to the next.
         for from in [F32, F64] {
@@ -251,7 +251,7 @@ fn every_half_converts_both_ways() {
                     to.copy_from_slice(&v.to_le_bytes());
                 }
             }
-            check(&format!("{from} to {half}"), &k, &[], &[data], &[false], n);
+            check(&format!("{from} to {half}"), &k, &[], &[data], &[false], [n]);
         }
     }
 }
@@ -311,7 +311,7 @@ fn crowded_registers_lose_nothing() {
             let data = data_of(&k, 100, random.next());
             let splat: Vec<bool> = (0..k.inputs.len()).map(|i| i % 5 == 4).collect();
             for n in [1, 15, 16, 17, 100] {
-                check("crowded", &k, &consts, &data, &splat, n);
+                check("crowded", &k, &consts, &data, &splat, [n]);
             }
         }
     }
@@ -467,6 +467,6 @@ fn rounding_to_bf16_keeps_nans_of_either_kind() {
             let bits = nans[i / 3 % nans.len()] | if dtype == BF16 { 1 << 16 } else { 0 };
             to.copy_from_slice(&bits.to_le_bytes()[4 - dtype.size()..]);
         }
-        check(&format!("bf16 with {dtype}"), &k, &[], &data, &[false; 2], n);
+        check(&format!("bf16 with {dtype}"), &k, &[], &data, &[false; 2], [n]);
     }
 }

@@ -8,9 +8,9 @@ use crate::backend::x64::{compile_paired, is_lowerable};
 use crate::base::dtype::DType;
 use crate::base::scalar::Bits;
 use crate::kernels::CpuLevel;
-use crate::plan::geometry::{Access, Geometry, OperandAccess};
+use crate::plan::geometry::{BroadcastKind, Geometry};
 use crate::plan::kernel::{Kernel, Step};
-use crate::plan::schedule::{Class, Schedule, schedule};
+use crate::plan::schedule::{Schedule, schedule};
 use crate::runtime::driver::job::{Buffer, Launch, Output, strategy};
 use crate::runtime::driver::run;
 
@@ -30,7 +30,7 @@ pub(super) const PAIRINGS: [Pairing; 3] = {
 };
 
 /// How a kernel is compiled, if it is: for which instruction set, and which bodies are paired.
-pub(super) type How<'a> = Option<(Isa, &'a Pairing)>;
+type How<'a> = Option<(Isa, &'a Pairing)>;
 
 /// Bytes before `n` results of so many bytes each. Results begin at a cache line, so that they can be streamed, unless `n` is a
 /// multiple of three.
@@ -40,12 +40,9 @@ pub(super) fn before(n: usize, size: usize) -> usize {
 
 /// How `n` elements of operands are read, some of which are uniform.
 fn geometry(splat: &[bool], n: usize) -> Geometry {
-    let access = |s: &bool| if *s { Access::Broadcast } else { Access::Contiguous };
-    let operands = splat
-        .iter()
-        .map(|s| OperandAccess { rows: vec![], access: access(s), reach: (0, if *s { 0 } else { n as i128 - 1 }) })
-        .collect();
-    Geometry { rows: vec![], inner: n, operands, fold: None }
+    let strides: Vec<Vec<isize>> = splat.iter().map(|s| vec![isize::from(!*s)]).collect();
+    let spread = |s: &bool| if *s { BroadcastKind::All } else { BroadcastKind::Varies };
+    Geometry::new(&[n], &strides, &splat.iter().map(spread).collect::<Vec<_>>(), None)
 }
 
 /// A kernel that is compiled or runs step by step, for any number of elements.
@@ -58,9 +55,8 @@ pub(super) struct Ready<'a> {
 
 impl<'a> Ready<'a> {
     pub(super) fn new(kernel: &'a Kernel, splat: &'a [bool], how: How<'_>) -> Ready<'a> {
-        let classes: Vec<Class> = geometry(splat, 1).classes();
         let lowerable = |step: &Step| how.is_some_and(|(isa, _)| is_lowerable(isa, step));
-        let schedule = schedule(kernel, &classes, CpuLevel::get(), &lowerable).unwrap();
+        let schedule = schedule(kernel, &geometry(splat, 1).classes(), CpuLevel::get(), &lowerable).unwrap();
         let code = how.filter(|_| !schedule.segments.is_empty());
         let code = code.map(|(isa, pairing)| compile_paired(isa, kernel, &schedule, pairing).unwrap());
         Ready { kernel, splat, schedule, code }
@@ -102,13 +98,8 @@ impl<'a> Ready<'a> {
     }
 }
 
-/// Checks a kernel for one number of elements.
-pub(super) fn check(name: &str, k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize) {
-    check_lengths(name, k, consts, data, splat, [n]);
-}
-
-/// Checks a kernel, which is compiled once, for several numbers of elements.
-pub(super) fn check_lengths(
+/// Checks a kernel, which is compiled once in each way, for numbers of elements.
+pub(super) fn check(
     name: &str,
     k: &Kernel,
     consts: &[Bits],
