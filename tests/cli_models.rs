@@ -134,21 +134,19 @@ fn fp8_weights_are_not_converted_without_their_scales() {
         let names = file.names().map(str::to_string).collect::<Vec<_>>();
         (names, file.load("0.weight").unwrap())
     };
-    for (folder, scale, command) in [
-        ("w=m/", "0.weight_scale_inv", "castwise eval @fp8_dequant"),
-        ("w=c/", "0.weight_scale", r"castwise eval 'cast(w, f32) * s' -i w=… --sibling 's=w:$=_scale'"),
-    ] {
+    for (folder, scale) in [("w=m/", "0.weight_scale_inv"), ("w=c/", "0.weight_scale")] {
         for text in [&["@convert", "-p", "dtype=bf16"][..], &["w", "--out-dtype", "bf16"], &["cast(w, f32)"]] {
             let stderr = dir.refused(&[text, &["-i", folder, "-o", "out/"]].concat());
             let told = format!("`0.weight` is f8e4m3fn with the scale `{scale}`, which `");
-            assert!(stderr.contains(&told) && stderr.contains(command), "{stderr}");
+            assert!(stderr.contains(&told) && stderr.contains("castwise eval @fp8_dequant -i w="), "{stderr}");
         }
     }
-    // What the errors say.
+    // What the errors say, and the same by hand.
     dir.eval(&["@fp8_dequant", "-i", "w=m/", "-o", "blocks/"]).ok();
+    dir.eval(&["@fp8_dequant", "-i", "w=c/", "-o", "rows/"]).ok();
     let by_row = ["cast(w, f32) * s", "-i", "w=c/", "--sibling", "s=w:$=_scale", "--missing", "copy"];
-    dir.eval(&[&by_row[..], &["--out-dtype", "bf16", "-o", "rows/"]].concat()).ok();
-    for folder in ["blocks", "rows"] {
+    dir.eval(&[&by_row[..], &["--out-dtype", "bf16", "-o", "by_hand/"]].concat()).ok();
+    for folder in ["blocks", "rows", "by_hand"] {
         let (names, t) = read(folder);
         assert_eq!(names, ["0.weight", "norm"]);
         assert_eq!(t.to_vec::<bf16>().unwrap(), [bf16::from_f32(3.0); 4]);
@@ -160,6 +158,83 @@ fn fp8_weights_are_not_converted_without_their_scales() {
     dir.eval(&["amax(cast(w, f32))", "-i", "w=m/", "-o", "most.npz"]).ok();
     dir.eval(&["w", "-i", "w=m/", "-o", "copy/"]).ok();
     assert_eq!(std::fs::read(dir.0.join("copy/config.json")).unwrap(), config);
+}
+
+/// Scales broadcast where that can mean one thing only: a scale of one dim would be one of columns.
+#[test]
+fn fp8_weights_with_scales_of_other_ranks() {
+    let dir = Dir::new("ranks-of-scales");
+    let one = |dims: &[usize]| Tensor::from_bytes(DType::F8E4M3FN, dims, &vec![0x38; dims.iter().product()]).unwrap();
+    let scale = |dims: &[usize]| Tensor::from_slice(&[2f32, 3.0][..dims.iter().product()], dims).unwrap();
+    for (dims, of_scale, expected) in [
+        (&[2, 2][..], &[2, 1][..], &[2f32, 2.0, 3.0, 3.0][..]),
+        (&[2, 3], &[2, 1], &[2.0, 2.0, 2.0, 3.0, 3.0, 3.0]),
+        (&[2, 2], &[1], &[2.0; 4]),
+        (&[2, 2], &[], &[2.0; 4]),
+        (&[2, 2], &[1, 1], &[2.0; 4]),
+        (&[2], &[1], &[2.0; 2]),
+        (&[2], &[2], &[2.0, 3.0]),
+        (&[2, 1, 2], &[2, 1, 1], &[2.0, 2.0, 3.0, 3.0]),
+        (&[2, 1, 2], &[], &[2.0; 4]),
+    ] {
+        model(&dir, "m", &[("x", one(dims)), ("x_scale", scale(of_scale))]);
+        dir.eval(&["@fp8_dequant", "-i", "w=m/", "-p", "dtype=f32", "-o", "out/", "--force"]).ok();
+        let mut file = SafeTensors::open(dir.0.join("out/model.safetensors")).unwrap();
+        assert_eq!(file.names().collect::<Vec<_>>(), ["x"]);
+        assert_eq!(file.load("x").unwrap().to_vec::<f32>().unwrap(), expected, "{dims:?} {of_scale:?}");
+    }
+    let ranks = "a scale of several elements with other dims than its weight (tensor `x`)";
+    for (dims, of_scale, said) in [
+        (&[2, 2][..], &[2][..], ranks),
+        (&[2, 2, 2], &[2], ranks),
+        (&[2, 2, 2], &[2, 1], ranks),
+        (&[2, 2], &[1, 1, 1], ranks),
+        (&[3, 2], &[2, 1], "broadcast"),
+        (&[2, 2], &[1, 2], "block"),
+    ] {
+        model(&dir, "m", &[("x", one(dims)), ("x_scale", scale(of_scale))]);
+        let stderr = dir.refused(&["@fp8_dequant", "-i", "w=m/", "-o", "no/"]);
+        assert!(stderr.contains(said), "{dims:?} {of_scale:?}: {stderr}");
+    }
+    // Tensors in other dtypes have no scales: what is called so is a tensor like others.
+    let (wide, whole) = (bf16_tensor(1, &[2]), Tensor::from([1i8, 2]));
+    let all = [("x", wide.clone()), ("x_scale", scale(&[2])), ("y", whole.clone()), ("y_scale_inv", scale(&[1]))];
+    model(&dir, "m", &all);
+    dir.eval(&["@fp8_dequant", "-i", "w=m/", "-p", "dtype=f32", "-o", "wide/"]).ok();
+    let mut file = SafeTensors::open(dir.0.join("wide/model.safetensors")).unwrap();
+    let mut names: Vec<&str> = file.names().collect();
+    names.sort_unstable();
+    assert_eq!(names, ["x", "x_scale", "y", "y_scale_inv"]);
+    let narrow: Vec<f32> = wide.to_vec::<bf16>().unwrap().into_iter().map(f32::from).collect();
+    assert_eq!(file.load("x").unwrap().to_vec::<f32>().unwrap(), narrow);
+    assert_eq!(file.load("x_scale").unwrap().to_vec::<f32>().unwrap(), [2.0, 3.0]);
+    assert_eq!(file.load("y").unwrap().to_vec::<i8>().unwrap(), [1, 2]);
+    assert_eq!(file.load("y_scale_inv").unwrap().to_vec::<f32>().unwrap(), [2.0]);
+}
+
+/// What says that weights are in FP8 goes with it; what says something else stays.
+#[test]
+fn configurations_of_fp8_are_removed() {
+    let dir = Dir::new("fp8-methods");
+    let weight = Tensor::from_bytes(DType::F8E4M3FN, [2, 2], &[0x38; 4]).unwrap();
+    model(&dir, "m", &[("x", weight), ("x_scale", Tensor::from_slice(&[2f32], [1]).unwrap())]);
+    for (config, method) in [
+        (r#"{"quant_method": "fp8"}"#, Some("fp8")),
+        (r#"{"modules_to_not_convert": [], "quant_method": "fbgemm_fp8"}"#, Some("fbgemm_fp8")),
+        (r#"{"format": "float-quantized", "quant_method": "compressed-tensors"}"#, Some("compressed-tensors")),
+        (r#"{"format": "pack-quantized", "quant_method": "compressed-tensors"}"#, None),
+        (r#"{"quant_method": "compressed-tensors"}"#, None),
+        (r#"{"quant_method": "gptq"}"#, None),
+    ] {
+        dir.file("m/config.json", format!(r#"{{"a": 1, "quantization_config": {config}}}"#).as_bytes());
+        let out = dir.eval(&["@fp8_dequant", "-i", "w=m/", "-o", "out/", "--force"]).ok();
+        let made = std::fs::read_to_string(dir.0.join("out/config.json")).unwrap();
+        let removed = |method: &str| out.stderr.contains(&format!("quantization_config of {method} removed"));
+        match method {
+            Some(method) => assert!(made == r#"{"a": 1}"# && removed(method), "{made} {}", out.stderr),
+            None => assert!(made.contains(config) && !out.stderr.contains("removed"), "{made}"),
+        }
+    }
 }
 
 #[test]

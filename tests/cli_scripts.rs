@@ -203,6 +203,7 @@ fn recipes(dir: &Dir) {
     dir.file("mean.recipe", b"# Average of models.\nmodels x 2\ntotal[i](x[i]) / models\n");
     dir.file("bad.recipe", b"# Uses what it lacks.\nmodels x 1\nlet k = k + 1\nx[last]\n");
     dir.file("open.recipe", b"# No result.\nmodels x 1\ny[i] = x[i]\n");
+    dir.file("sibling.recipe", b"# No sibling.\ninput a\na + rank(a)\n");
     dir.file("index.recipe", b"# A wrong index.\nmodels x 1\nx[k]\n");
     dir.file("cycle.recipe", b"# Made of itself.\nmodels x 1\na = b\nb = a\nx[last] * a\n");
     dir.file("word.recipe", b"# A wrong word.\nmodels x 1\nx[last] * weigth\n");

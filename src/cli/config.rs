@@ -107,14 +107,15 @@ fn edit(
                     let what = format!("{key} {} -> {to}", report::cut(value, 40));
                     edits.push(Edit { range: range.clone(), to, what });
                 }
-                ("quantization_config", _) if top && no_bytes && is_fp8(value) => {
-                    let range = removal(object, before, start + value.len());
-                    let range = at + range.start..at + range.end;
-                    edits.push(Edit { range, to: String::new(), what: format!("{key} of fp8 removed") });
-                    continue;
-                }
                 // Its dtypes are not those of the tensors.
-                ("quantization_config", _) => {}
+                ("quantization_config", _) => {
+                    if let Some(method) = fp8_method(value).filter(|_| top && no_bytes) {
+                        let range = removal(object, before, start + value.len());
+                        let range = at + range.start..at + range.end;
+                        edits.push(Edit { range, to: String::new(), what: format!("{key} of {method} removed") });
+                        continue;
+                    }
+                }
                 (key, _) if top && key.ends_with("_config") && value.starts_with('{') => {
                     level.push((value, at + start))
                 }
@@ -138,13 +139,20 @@ fn removal(object: &str, before: Option<usize>, end: usize) -> Range<usize> {
     if rest[comma..].starts_with(',') { start..end + comma + 1 } else { start..end }
 }
 
-/// Whether this describes weights in FP8.
-fn is_fp8(value: &str) -> bool {
-    let method = serde_json::from_str(value).ok().and_then(|Fields(fields)| {
-        let method = fields.into_iter().find(|(key, _)| key == "quant_method")?;
-        serde_json::from_str::<String>(method.1.get()).ok()
-    });
-    method.is_some_and(|m| m == "fp8")
+/// The method of a quantization whose weights are all in FP8.
+fn fp8_method(value: &str) -> Option<&'static str> {
+    let Fields(fields) = serde_json::from_str(value).ok()?;
+    let text = |key: &str| {
+        let (_, value) = fields.iter().find(|(k, _)| k == key)?;
+        serde_json::from_str::<String>(value.get()).ok()
+    };
+    match text("quant_method")?.as_str() {
+        "fp8" => Some("fp8"),
+        "fbgemm_fp8" => Some("fbgemm_fp8"),
+        // Its other formats have integers, or 4 bits.
+        "compressed-tensors" if text("format")? == "float-quantized" => Some("compressed-tensors"),
+        _ => None,
+    }
 }
 
 /// The float dtype that most elements have.

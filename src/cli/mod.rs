@@ -17,6 +17,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 mod args;
 mod cells;
 mod check;
+mod choice;
 mod close;
 mod compute;
 mod config;

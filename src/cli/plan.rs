@@ -26,7 +26,7 @@ use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
 use super::spec::{InputSpec, Missing, Rename, UNNAMED};
 use super::unchanged::{self, Unchanged};
-use super::{close, members, missing, report};
+use super::{members, missing, report};
 
 /// The maximum number of different errors that are shown.
 const REFUSALS: usize = 10;
@@ -237,135 +237,6 @@ fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
 }
 
 impl Work {
-    /// The names to evaluate, in the order of the first input that has them, each with its expression. Adds notes about
-    /// names that an input lacks.
-    fn names(&mut self, common: &Common, recipes: &Recipes) -> Result<Vec<(String, usize)>, Failure> {
-        if !self.named {
-            let last = self.expressions.len() - 1;
-            return self.specialise(recipes, vec![(UNNAMED.to_string(), last)]);
-        }
-        let mut seen = HashSet::new();
-        let mut all: Vec<&str> = Vec::new();
-        for input in &self.inputs {
-            all.extend(input.names().unwrap_or_default().into_iter().filter(|n| seen.insert(*n)));
-        }
-        let expression =
-            |n: &str| self.expressions.iter().position(|e| e.pattern.as_ref().is_none_or(|p| p.is_match(n)));
-        let used = self.used_siblings(expression);
-        all.retain(|n| !used.contains(n));
-        let every = all.clone();
-        let selected = |n: &&str| {
-            common.select.as_ref().is_none_or(|r| r.is_match(n)) && !common.skip.as_ref().is_some_and(|r| r.is_match(n))
-        };
-        all.retain(|n| selected(n));
-        if all.is_empty() && !every.is_empty() {
-            let text = "--select and --skip select no tensor name";
-            return Err(Failure { text: report::error(text), code: 1 });
-        }
-        let chosen: Vec<(&str, Option<usize>)> = all.iter().map(|n| (*n, expression(n))).collect();
-        let mut notes = self.unused(common, &every, &chosen);
-        let unmapped: Vec<&str> = chosen.iter().filter(|(_, e)| e.is_none()).map(|(n, _)| *n).collect();
-        if !unmapped.is_empty() {
-            let count = unmapped.len();
-            let matches = if count == 1 { "matches" } else { "match" };
-            notes.push(format!(
-                "warning: {} {matches} no --map, left out: {}",
-                tensors(count),
-                report::names(unmapped)
-            ));
-        }
-        let chosen: Vec<(String, usize)> = chosen.into_iter().filter_map(|(n, e)| Some((n.to_string(), e?))).collect();
-        self.notes.extend(notes);
-        let chosen = self.specialise(recipes, chosen)?;
-        self.complete(common, recipes, chosen)
-    }
-
-    /// The tensors that are no results of their own, since the expressions of others use them as siblings.
-    fn used_siblings(&self, expression: impl Fn(&str) -> Option<usize>) -> HashSet<&str> {
-        let uses = |input: usize, of: &str| expression(of).is_some_and(|e| self.expressions[e].uses.contains(&input));
-        let all = self.inputs.iter().enumerate().flat_map(|(i, input)| input.siblings().map(move |s| (i, s)));
-        all.filter(|(i, (of, _))| uses(*i, of)).map(|(_, (_, name))| name).collect()
-    }
-
-    /// Replaces recipes by the expressions of their tensors.
-    fn specialise(&mut self, recipes: &Recipes, chosen: Vec<(String, usize)>) -> Result<Vec<(String, usize)>, Failure> {
-        let (chosen, values) = recipes.specialise(&self.inputs, &mut self.expressions, chosen)?;
-        self.notes.extend(values.notes.iter().cloned());
-        self.values = values;
-        Ok(chosen)
-    }
-
-    /// Warnings about patterns that select no tensor. `every` has all names, `chosen` the selected ones.
-    fn unused(&self, common: &Common, every: &[&str], chosen: &[(&str, Option<usize>)]) -> Vec<String> {
-        let found = |pattern: &Regex| every.iter().any(|n| pattern.is_match(n));
-        let warning = |option: &str, pattern: &Regex, what: &str| {
-            format!("warning: --{option} `{}` {what}", report::escaped(pattern.as_str()))
-        };
-        let nowhere = "matches no tensor's name";
-        let mut notes = Vec::new();
-        notes.extend(common.skip.as_ref().filter(|p| !found(p)).map(|p| warning("skip", p, nowhere)));
-        for (i, e) in self.expressions.iter().enumerate() {
-            let Some(pattern) = e.pattern.as_ref().filter(|_| !chosen.iter().any(|(_, e)| *e == Some(i))) else {
-                continue;
-            };
-            let taken = "has no tensor left: the tensors that it matches have an earlier --map, or are not selected";
-            notes.push(warning("map", pattern, if found(pattern) { taken } else { nowhere }));
-        }
-        notes
-    }
-
-    /// Keeps the names that all inputs of their expressions have, and handles the others as `--missing` says.
-    fn complete(
-        &mut self,
-        common: &Common,
-        recipes: &Recipes,
-        chosen: Vec<(String, usize)>,
-    ) -> Result<Vec<(String, usize)>, Failure> {
-        let lacks = missing::lacks(&self.inputs, &self.expressions, &chosen);
-        let has = |n: &str, e: &Expression| e.uses.iter().all(|i| self.inputs[*i].has(n));
-        let has_all = |(n, e): &(String, usize)| has(n, &self.expressions[*e]);
-        // A selection may be of copied tensors alone. That the inputs' names fit is then shown by names that are not selected.
-        let fits =
-            |i: &Input| i.names().unwrap_or_default().into_iter().any(|n| self.expressions.iter().any(|e| has(n, e)));
-        let copied = matches!(common.missing, Some(Missing::Copy(_))) && self.inputs.iter().any(fits);
-        if !copied && !chosen.iter().any(has_all) {
-            let mut text = report::error("there is no tensor name that all inputs have");
-            close::hints(&self.inputs, &lacks)
-                .chain(members::hints(&self.inputs))
-                .for_each(|hint| text += &format!("\n{}", report::escape_controls(&hint)));
-            return Err(Failure { text, code: 1 });
-        }
-        let from = match common.missing.as_ref().unwrap_or(&Missing::Error) {
-            Missing::Error if lacks.is_empty() => return Ok(chosen),
-            Missing::Error => {
-                let hints = close::hints(&self.inputs, &lacks).chain(members::hints(&self.inputs));
-                return Err(missing::refused(&self.inputs, &lacks, hints));
-            }
-            Missing::Skip => {
-                self.notes.extend(lacks.iter().map(|l| l.skipped(&self.inputs)));
-                return Ok(chosen.into_iter().filter(has_all).collect());
-            }
-            Missing::Copy(from) => from.as_deref(),
-        };
-        self.notes.extend(lacks.iter().map(|l| l.copied(&self.inputs)));
-        let mut copies: HashMap<usize, usize> = HashMap::new();
-        let mut names = Vec::with_capacity(chosen.len());
-        for (name, e) in chosen {
-            if self.expressions[e].uses.iter().all(|i| self.inputs[*i].has(&name)) {
-                names.push((name, e));
-                continue;
-            }
-            let of_model = |input: &str| recipes.is_of_model(input);
-            let source = missing::source(&self.inputs, &self.expressions[e].uses, of_model, from, &name)?;
-            let copy = *copies.entry(source).or_insert_with(|| {
-                self.expressions.push(Expression::input(&self.inputs[source].name, source));
-                self.expressions.len() - 1
-            });
-            names.push((name, copy));
-        }
-        Ok(names)
-    }
-
     /// The values of all parameters for these names. Adds warnings about keys that match none of them.
     fn parameters<'s>(&mut self, scalars: &'s Scalars, names: &[&str]) -> Result<OfTensors<'s>, Failure> {
         let used = |parameter: &str| self.expressions.iter().any(|e| e.parameters.iter().any(|p| p == parameter));

@@ -8,36 +8,30 @@ use super::inputs::extents;
 use super::plan::{Job, Work};
 use super::report::{self, tensors};
 
-/// The ends that make the name of a weight that of its scale, and commands that apply such scales.
-const SCALES: [(&str, &str); 2] = [
-    // One for each block, as DeepSeek has them.
-    ("_scale_inv", "castwise eval @fp8_dequant -i w=…"),
-    // One for each row or for all elements.
-    ("_scale", "castwise eval 'cast(w, f32) * s' -i w=… --sibling 's=w:$=_scale' --missing copy --out-dtype bf16"),
-];
+/// The ends that make the name of a weight that of its scale.
+const SCALES: [&str; 2] = ["_scale_inv", "_scale"];
 
 /// Refuses to write weights in another dtype without their scales.
 pub(super) fn check(work: &Work) -> Result<(), Failure> {
     let mut all = work.jobs.iter().filter_map(|job| unscaled(work, job));
-    let Some((text, command)) = all.next() else { return Ok(()) };
+    let Some(text) = all.next() else { return Ok(()) };
     let more = match all.count() {
         0 => String::new(),
         n => format!(", and so would {} like it", tensors(n)),
     };
     let lines = [
         report::error(&format!("{text}{more}")),
-        format!("help: `{command}` applies such scales; those of rows have the shape [rows, 1]"),
+        "help: `castwise eval @fp8_dequant -i w=…` applies such scales".into(),
     ];
     Err(Failure { text: lines.join("\n"), code: 1 })
 }
 
-/// The error about a tensor that is written without the scale of an operand, and the command that applies it.
-fn unscaled(work: &Work, job: &Job) -> Option<(String, &'static str)> {
+/// The error about a tensor that is written without the scale of an operand.
+fn unscaled(work: &Work, job: &Job) -> Option<String> {
     let (plan, e) = work.of(job);
     e.uses.iter().map(|i| &work.inputs[*i]).filter(|i| i.is_named() && !i.is_sibling()).find_map(|input| {
         let (dtype, dims) = input.info(&job.name).ok().filter(|(d, _)| d.is_byte_float())?;
-        let named = SCALES.iter().map(|(end, command)| (format!("{}{end}", job.name), *command));
-        let (scale, command) = named.into_iter().find(|(scale, _)| input.has(scale))?;
+        let scale = SCALES.iter().map(|end| format!("{}{end}", job.name)).find(|scale| input.has(scale))?;
         let used = e.uses.iter().any(|i| work.inputs[*i].is_tensor_of(&job.name, input, &scale));
         // Other shapes are statistics, and integers and bools bits or comparisons.
         let is_weight = |shape: Vec<usize>| shape == extents(&dims);
@@ -45,10 +39,9 @@ fn unscaled(work: &Work, job: &Job) -> Option<(String, &'static str)> {
         let to = written.find(|r| !used && r.shape().is_ok_and(is_weight))?.dtype;
         let (name, scale, text) = (report::escaped(&job.name), report::escaped(&scale), report::escaped(e.line()));
         let path = input.path.display();
-        let text = format!(
+        Some(format!(
             "{path}: `{name}` is {dtype} with the scale `{scale}`, which `{text}` does not use: it would be written as {to} without \
              its scale"
-        );
-        Some((text, command))
+        ))
     })
 }

@@ -19,7 +19,7 @@ use super::super::expression::Expression;
 use super::super::failure::Failure;
 use super::super::inputs::Input;
 use super::super::report;
-use super::expand::{Dtypes, Expansion};
+use super::expand::{Dtypes, Expansion, Info};
 use super::layers::Layers;
 use super::setting::{Number, Setting};
 use super::shipped;
@@ -259,44 +259,16 @@ impl Recipes {
         Some(Expression { text, path, pattern, uses, parameters: Vec::new(), recipe: Some(recipe) })
     }
 
-    /// Replaces the recipe of each tensor by an expression for its dtypes and extents.
-    pub(in crate::cli) fn specialise(
-        &self,
-        inputs: &[Input],
-        expressions: &mut Vec<Expression>,
-        chosen: Vec<(String, usize)>,
-    ) -> Result<(Vec<(String, usize)>, Values), Failure> {
-        let mut values = Values::default();
-        if self.all.is_empty() {
-            return Ok((chosen, values));
-        }
-        let layers = Layers::of(inputs.iter().filter_map(Input::names).flatten());
-        let mut made = Made::default();
-        let mut out = Vec::with_capacity(chosen.len());
-        for (name, e) in chosen {
-            let Some(r) = expressions.get(e).and_then(|e| e.recipe) else {
-                out.push((name, e));
-                continue;
-            };
-            let names: Vec<&str> = expressions[e].uses.iter().map(|i| inputs[*i].name.as_str()).collect();
-            let of = Tensor {
-                recipes: self,
-                recipe: &self.all[r],
-                inputs,
-                models: self.all[r].models(&names),
-                name: &name,
-                place: layers.place(&name),
-            };
-            let position = of.expression(e, expressions, &mut made, &mut values).map_err(|f| f.for_tensor(&name))?;
-            out.push((name, position));
-        }
-        values.notes = self.unused(inputs, expressions, &out);
-        Ok((out, values))
+    /// What makes the expressions of tensors.
+    pub(in crate::cli) fn specialiser<'a>(&'a self, inputs: &'a [Input]) -> Specialiser<'a> {
+        let named = inputs.iter().filter(|_| !self.is_empty());
+        let layers = Layers::of(named.filter_map(Input::names).flatten());
+        Specialiser { recipes: self, inputs, layers, made: Made::default(), values: Values::default() }
     }
 
     /// Warnings about inputs of one model, such as masks, that are used for no tensor.
-    fn unused(&self, inputs: &[Input], expressions: &[Expression], chosen: &[(String, usize)]) -> Vec<String> {
-        let used: HashSet<usize> = chosen.iter().map(|(_, e)| *e).collect();
+    fn unused(&self, inputs: &[Input], expressions: &[Expression], used: impl Iterator<Item = usize>) -> Vec<String> {
+        let used: HashSet<usize> = used.collect();
         let used: HashSet<usize> =
             used.into_iter().filter_map(|e| expressions.get(e)).flat_map(|e| e.uses.iter().copied()).collect();
         let mut notes = Vec::new();
@@ -347,8 +319,8 @@ impl From<castwise::Error> for Refused {
     }
 }
 
-/// What an expression depends on: the recipe, the dtypes and extents, the parameters and which siblings there are.
-type Key = (String, DType, usize, Vec<Dim>, Vec<String>, Vec<bool>);
+/// What an expression depends on: the recipe, the dtypes and extents, the parameters, and the siblings that there are.
+type Key = (String, DType, usize, Vec<Dim>, Vec<String>, Vec<Option<Info>>);
 
 /// The position of an expression, its numbers, and whether it uses the seed.
 type Specialised = (usize, Numbers, bool);
@@ -358,6 +330,15 @@ type Specialised = (usize, Numbers, bool);
 struct Made {
     by_key: HashMap<Key, Specialised>,
     by_text: HashMap<(String, Vec<usize>), usize>,
+}
+
+/// Makes the expressions of tensors whose expression names a recipe.
+pub(in crate::cli) struct Specialiser<'a> {
+    recipes: &'a Recipes,
+    inputs: &'a [Input],
+    layers: Layers,
+    made: Made,
+    values: Values,
 }
 
 /// A tensor that a recipe is for.
@@ -411,14 +392,16 @@ impl Tensor<'_> {
             self.same_extents(&operands, &types)?;
             self.check_masks(types.first().map_or(&[], |t| &t.1))?;
         }
-        let (first, dims) = types.first().cloned().unwrap_or((DType::F32, Vec::new()));
+        let first = types.first().cloned().unwrap_or((DType::F32, Vec::new()));
         let t = if dtype { self.arithmetic(&operands, &types)? } else { DType::F32 };
         let parameters = self.parameters()?;
-        let siblings = self.recipe.siblings.iter().map(|(s, _)| self.has(s)).collect();
+        let sibling =
+            |(s, _): &(String, _)| self.input(s).filter(|(_, i)| i.has(self.name)).map(|(_, i)| i.info(self.name));
+        let siblings = self.recipe.siblings.iter().map(|s| sibling(s).transpose()).collect::<Result<Vec<_>, _>>()?;
         let written = parameters.iter().map(|p| format!("{p:?}")).collect();
-        let key: Key = (text.clone(), t, first.size(), dims.clone(), written, siblings);
+        let key: Key = (text.clone(), t, first.0.size(), first.1.clone(), written, siblings.clone());
         if !made.by_key.contains_key(&key) {
-            let specialised = self.expand(t, first, &dims, &parameters, &path, expressions, made)?;
+            let specialised = self.expand(t, &first, &siblings, &parameters, &path, expressions, made)?;
             made.by_key.insert(key.clone(), specialised);
         }
         let Some((position, numbers, seeded)) = made.by_key.get(&key) else { return Ok(e) };
@@ -553,24 +536,13 @@ impl Tensor<'_> {
     fn expand(
         &self,
         arithmetic: DType,
-        first: DType,
-        dims: &[Dim],
+        first: &Info,
+        siblings: &[Option<Info>],
         parameters: &[Vec<Number>],
         path: &str,
         expressions: &mut Vec<Expression>,
         made: &mut Made,
     ) -> Result<Specialised, Refused> {
-        let fixed: Option<Vec<f64>> =
-            dims.iter().map(|d| if let Dim::Fixed(n) = d { Some(*n as f64) } else { None }).collect();
-        let of_tensor = |word: &str| match word {
-            "n" => Some(fixed.as_ref().map(|d| d.iter().product())),
-            // Unknown extents are none of 0.
-            "empty" => Some(Some(f64::from(dims.contains(&Dim::Fixed(0))))),
-            "rank" => Some(Some(dims.len() as f64)),
-            "row" => Some(fixed.as_ref().map(|d| d.get(1).or(d.first()).copied().unwrap_or(1.0))),
-            "itemsize" => Some(Some(first.size() as f64)),
-            _ => None,
-        };
         let given = |name: &str| match self.recipe.siblings.iter().any(|(s, _)| s == name) {
             true => self.has(name),
             false => self.input(name).is_some(),
@@ -579,13 +551,36 @@ impl Tensor<'_> {
             let value = parameters.get(at).and_then(|all| all.get(model.unwrap_or(0)));
             value.copied().ok_or_else(|| "a parameter without a value".to_string())
         };
-        let expansion =
-            Expansion::new(self.recipe, &self.models, &given, Dtypes { arithmetic }, &parameter, &of_tensor);
+        let dtypes = Dtypes { arithmetic };
+        let expansion = Expansion::new(self.recipe, &self.models, &given, dtypes, &parameter, first, siblings);
         let expanded = expansion.text().map_err(|why| Refused::Data(format!("@{}: {why}", self.recipe.name)))?;
         let mut uses: Vec<usize> = expanded.inputs.iter().filter_map(|n| self.input(n)).map(|(i, _)| i).collect();
         uses.sort_unstable();
         let position = made.add(expressions, expanded.text, path.to_string(), uses);
         Ok((position, Arc::new(expanded.numbers), expanded.seeded))
+    }
+}
+
+impl Specialiser<'_> {
+    /// The position of the expression for a tensor, whose given one is at `e`: the same, unless that names a recipe.
+    pub(in crate::cli) fn expression(
+        &mut self,
+        name: &str,
+        e: usize,
+        expressions: &mut Vec<Expression>,
+    ) -> Result<usize, Failure> {
+        let Some(r) = expressions.get(e).and_then(|e| e.recipe) else { return Ok(e) };
+        let recipe = &self.recipes.all[r];
+        let names: Vec<&str> = expressions[e].uses.iter().map(|i| self.inputs[*i].name.as_str()).collect();
+        let (models, place) = (recipe.models(&names), self.layers.place(name));
+        let of = Tensor { recipes: self.recipes, recipe, inputs: self.inputs, models, name, place };
+        of.expression(e, expressions, &mut self.made, &mut self.values).map_err(|f| f.for_tensor(name))
+    }
+
+    /// What the expressions use besides tensors, and warnings; `used` are the positions of those that are used.
+    pub(in crate::cli) fn values(mut self, expressions: &[Expression], used: impl Iterator<Item = usize>) -> Values {
+        self.values.notes = self.recipes.unused(self.inputs, expressions, used);
+        self.values
     }
 }
 

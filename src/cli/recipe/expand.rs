@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use castwise::expr::{MAX_EXPRESSION, parse_constant, parse_expression};
+use castwise::shape::Dim;
 use castwise::{DType, Eager, Rules, Scalar, Tensor};
 
 use super::setting::Number;
@@ -42,6 +43,27 @@ impl Dtypes {
     }
 }
 
+/// The dtype and the dims of a tensor.
+pub(super) type Info = (DType, Vec<Dim>);
+
+/// A number that a recipe has a word for, of a tensor; `None` if it is another word. Error: an extent is no number.
+fn number_of(word: &str, (dtype, dims): &Info) -> Option<Result<f64, String>> {
+    let fixed = |d: &Dim| match d {
+        Dim::Fixed(n) => Ok(*n as f64),
+        _ => Err(format!("`{word}` of a tensor is a number only if all of its dims are")),
+    };
+    let extents = || dims.iter().map(fixed).collect::<Result<Vec<f64>, String>>();
+    Some(match word {
+        "n" => extents().map(|d| d.iter().product()),
+        // Unknown extents are none of 0.
+        "empty" => Ok(f64::from(dims.contains(&Dim::Fixed(0)))),
+        "rank" => Ok(dims.len() as f64),
+        "row" => extents().map(|d| d.get(1).or(d.first()).copied().unwrap_or(1.0)),
+        "itemsize" => Ok(dtype.size() as f64),
+        _ => return None,
+    })
+}
+
 /// What an expansion depends on.
 pub(super) struct Expansion<'a> {
     pub(super) recipe: &'a Recipe,
@@ -52,8 +74,10 @@ pub(super) struct Expansion<'a> {
     pub(super) dtypes: Dtypes,
     /// The parameter at a position, of a model if each has its own.
     pub(super) parameter: &'a dyn Fn(usize, Option<usize>) -> Result<Number, String>,
-    /// The number of elements, the number of dims, and other numbers of a tensor; none if its extents are unknown.
-    pub(super) of_tensor: &'a dyn Fn(&str) -> Option<Option<f64>>,
+    /// The first input's tensor.
+    pub(super) first: &'a Info,
+    /// For each sibling of the recipe its tensor, if there is one.
+    pub(super) siblings: &'a [Option<Info>],
     known: RefCell<HashMap<String, Number>>,
 }
 
@@ -119,9 +143,10 @@ impl<'a> Expansion<'a> {
         given: &'a dyn Fn(&str) -> bool,
         dtypes: Dtypes,
         parameter: &'a dyn Fn(usize, Option<usize>) -> Result<Number, String>,
-        of_tensor: &'a dyn Fn(&str) -> Option<Option<f64>>,
+        first: &'a Info,
+        siblings: &'a [Option<Info>],
     ) -> Expansion<'a> {
-        Expansion { recipe, models, given, dtypes, parameter, of_tensor, known: RefCell::default() }
+        Expansion { recipe, models, given, dtypes, parameter, first, siblings, known: RefCell::default() }
     }
 
     /// The expression.
@@ -202,6 +227,16 @@ impl<'a> Expansion<'a> {
         (self.given)(&input).then_some(input)
     }
 
+    /// The name of a number of a sibling's tensor, which is 0 if there is none.
+    fn of_sibling(&self, word: &str, inside: &[&str], refs: &mut Refs) -> Result<String, String> {
+        let found = self.recipe.siblings.iter().zip(self.siblings).find(|((name, _), _)| inside == [name.as_str()]);
+        let ((name, _), tensor) = found.ok_or_else(|| format!("`{word}({})` is of no sibling", inside.join(",")))?;
+        let number = tensor.as_ref().and_then(|t| number_of(word, t)).unwrap_or(Ok(0.0))?;
+        let name = self.made(format!("{word}.{name}"));
+        refs.numbers.push((name.clone(), Number::Real(number)));
+        Ok(name)
+    }
+
     /// Writes a text for certain models.
     fn render(&self, text: &str, at: At, refs: &mut Refs) -> Result<String, String> {
         let (mut out, mut rest) = (String::with_capacity(text.len() * 2), text);
@@ -248,6 +283,7 @@ impl<'a> Expansion<'a> {
                     *out += if given { "true" } else { "false" };
                 }
                 ("total", Some(index)) => *out += &self.total(index, &inside.join(","), at, refs)?,
+                ("n" | "rank" | "row", None) => *out += &self.of_sibling(word, &inside, refs)?,
                 (_, None) => {
                     let written = inside.iter().map(|a| self.render(a, at, refs)).collect::<Result<Vec<_>, _>>()?;
                     *out += &format!("{word}({})", written.join(","));
@@ -323,10 +359,9 @@ impl<'a> Expansion<'a> {
             refs.locals.push(name.clone());
             return Ok(name);
         }
-        if let Some(value) = (self.of_tensor)(word) {
-            let why = || format!("`{word}` of a tensor is a number only if all of its dims are");
+        if let Some(value) = number_of(word, self.first) {
             let name = self.made(word.into());
-            let value = Number::Real(value.ok_or_else(why)?);
+            let value = Number::Real(value?);
             refs.numbers.push((name.clone(), value));
             self.known.borrow_mut().insert(name.clone(), value);
             return Ok(name);
