@@ -218,13 +218,23 @@ fn configurations_of_fp8_are_removed() {
     let dir = Dir::new("fp8-methods");
     let weight = Tensor::from_bytes(DType::F8E4M3FN, [2, 2], &[0x38; 4]).unwrap();
     model(&dir, "m", &[("x", weight), ("x_scale", Tensor::from_slice(&[2f32], [1]).unwrap())]);
+    let fp8 = r#"{"weights": {"type": "float", "num_bits": 8, "strategy": "channel"}, "targets": ["Linear"]}"#;
+    let compressed = |groups: &[&str]| {
+        let groups: Vec<String> = groups.iter().enumerate().map(|(i, g)| format!(r#""group_{i}": {g}"#)).collect();
+        format!(r#"{{"config_groups": {{{}}}, "quant_method": "compressed-tensors"}}"#, groups.join(", "))
+    };
     for (config, method) in [
         (r#"{"quant_method": "fp8"}"#, Some("fp8")),
         (r#"{"modules_to_not_convert": [], "quant_method": "fbgemm_fp8"}"#, Some("fbgemm_fp8")),
-        (r#"{"format": "float-quantized", "quant_method": "compressed-tensors"}"#, Some("compressed-tensors")),
-        (r#"{"format": "pack-quantized", "quant_method": "compressed-tensors"}"#, None),
+        (&compressed(&[fp8]), Some("compressed-tensors")),
+        (&compressed(&[fp8, fp8]), Some("compressed-tensors")),
+        (&compressed(&[fp8, r#"{"weights": {"type": "int", "num_bits": 8}}"#]), None),
+        (&compressed(&[r#"{"weights": {"type": "float", "num_bits": 4}}"#]), None),
+        (&compressed(&[r#"{"weights": null}"#]), None),
+        (&compressed(&[]), None),
         (r#"{"quant_method": "compressed-tensors"}"#, None),
         (r#"{"quant_method": "gptq"}"#, None),
+        (r#"["fp8"]"#, None),
     ] {
         dir.file("m/config.json", format!(r#"{{"a": 1, "quantization_config": {config}}}"#).as_bytes());
         let out = dir.eval(&["@fp8_dequant", "-i", "w=m/", "-o", "out/", "--force"]).ok();

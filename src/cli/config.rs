@@ -11,6 +11,7 @@ use std::path::Path;
 use castwise::io::{StoredDType, read_text};
 use castwise::{DType, Error};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::failure::Failure;
@@ -141,16 +142,13 @@ fn removal(object: &str, before: Option<usize>, end: usize) -> Range<usize> {
 
 /// The method of a quantization whose weights are all in FP8.
 fn fp8_method(value: &str) -> Option<&'static str> {
-    let Fields(fields) = serde_json::from_str(value).ok()?;
-    let text = |key: &str| {
-        let (_, value) = fields.iter().find(|(k, _)| k == key)?;
-        serde_json::from_str::<String>(value.get()).ok()
-    };
-    match text("quant_method")?.as_str() {
+    let config: Value = serde_json::from_str(value).ok()?;
+    let is_fp8 = |group: &Value| group["weights"]["type"] == "float" && group["weights"]["num_bits"] == 8;
+    let of_groups = || config["config_groups"].as_object().is_some_and(|g| !g.is_empty() && g.values().all(is_fp8));
+    match config["quant_method"].as_str()? {
         "fp8" => Some("fp8"),
         "fbgemm_fp8" => Some("fbgemm_fp8"),
-        // Its other formats have integers, or 4 bits.
-        "compressed-tensors" if text("format")? == "float-quantized" => Some("compressed-tensors"),
+        "compressed-tensors" if of_groups() => Some("compressed-tensors"),
         _ => None,
     }
 }
