@@ -24,7 +24,7 @@ use crate::rows::columns_of;
 use crate::scalar::as_they_are;
 use crate::source::Source;
 use crate::state::{Kind, State};
-use crate::types::{data_type, dtypes_of};
+use crate::types::data_type;
 
 /// An aggregate function of this name: an expression or a program whose last op is `sum`, `mean`, `amin`, `amax` or
 /// `var` over all rows, and whose other ops are elementwise.
@@ -62,9 +62,8 @@ struct Reduction {
 
 impl Aggregate {
     fn reduction(&self, fields: &[FieldRef]) -> Result<Arc<Reduction>> {
-        let dtypes = dtypes_of(fields, &self.source).map_err(DataFusionError::Plan)?;
         let make = |dtypes: &[_]| Reduction::new(compiled(&self.source, Form::Total, dtypes)?).map(Arc::new);
-        self.first.or_made(dtypes, make).map(Cow::into_owned)
+        self.first.or_made(fields, &self.source, make).map(Cow::into_owned)
     }
 }
 

@@ -5,6 +5,7 @@
 //! not: convert dtypes. What is copied: bools, which are bits in Arrow and bytes in castwise, and the values of other
 //! dictionaries.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use castwise::{DType, Eager, Rules, Tensor, TensorView};
@@ -35,8 +36,8 @@ macro_rules! numbers {
 
 /// An argument: its values, and where they are.
 #[derive(Clone)]
-pub(crate) struct Column {
-    array: ArrayRef,
+pub(crate) struct Column<'a> {
+    array: Cow<'a, ArrayRef>,
     dtype: DType,
     /// Whether it is one value for all rows.
     pub(crate) is_scalar: bool,
@@ -44,26 +45,26 @@ pub(crate) struct Column {
     bools: Vec<bool>,
 }
 
-impl Column {
-    pub(crate) fn new(value: &ColumnarValue, dtype: DType) -> Result<Column> {
+impl<'a> Column<'a> {
+    pub(crate) fn new(value: &'a ColumnarValue, dtype: DType) -> Result<Column<'a>> {
         let (array, is_scalar) = match value {
-            ColumnarValue::Array(array) => (array.clone(), false),
-            ColumnarValue::Scalar(scalar) => (scalar.to_array()?, true),
+            ColumnarValue::Array(array) => (Cow::Borrowed(array), false),
+            ColumnarValue::Scalar(scalar) => (Cow::Owned(scalar.to_array()?), true),
         };
         let (array, broadcast) = plain(array)?;
         Ok(Column::of(array, dtype, is_scalar || broadcast))
     }
 
     /// A column with an element for each row.
-    pub(crate) fn of_rows(array: &ArrayRef, dtype: DType) -> Result<Column> {
+    pub(crate) fn of_rows(array: &'a ArrayRef, dtype: DType) -> Result<Column<'a>> {
         let array = match array.as_any_dictionary_opt() {
-            Some(dictionary) => take(dictionary.values(), dictionary.keys(), None)?,
-            None => array.clone(),
+            Some(dictionary) => Cow::Owned(take(dictionary.values(), dictionary.keys(), None)?),
+            None => Cow::Borrowed(array),
         };
         Ok(Column::of(array, dtype, false))
     }
 
-    fn of(array: ArrayRef, dtype: DType, is_scalar: bool) -> Column {
+    fn of(array: Cow<'a, ArrayRef>, dtype: DType, is_scalar: bool) -> Column<'a> {
         let bools = if dtype == DType::Bool { bytes_of(array.as_boolean().values()) } else { Vec::new() };
         Column { array, dtype, is_scalar, bools }
     }
@@ -88,11 +89,11 @@ impl Column {
     }
 
     /// The rows that a mask selects.
-    pub(crate) fn filtered(&self, mask: &BooleanArray) -> Result<Column> {
+    pub(crate) fn filtered(&self, mask: &BooleanArray) -> Result<Column<'a>> {
         if self.is_scalar {
             return Ok(self.clone());
         }
-        Ok(Column::of(filter(&self.array, mask)?, self.dtype, false))
+        Ok(Column::of(Cow::Owned(filter(&**self.array, mask)?), self.dtype, false))
     }
 
     /// The values where they are.
@@ -123,13 +124,13 @@ impl Column {
 }
 
 /// A column without a dictionary, and whether it is one value for all rows.
-fn plain(array: ArrayRef) -> Result<(ArrayRef, bool)> {
+fn plain(array: Cow<'_, ArrayRef>) -> Result<(Cow<'_, ArrayRef>, bool)> {
     let Some(dictionary) = array.as_any_dictionary_opt() else { return Ok((array, false)) };
     let values = dictionary.values();
     if values.len() == 1 && dictionary.keys().null_count() == 0 && !dictionary.is_empty() {
-        return Ok((values.clone(), true));
+        return Ok((Cow::Owned(values.clone()), true));
     }
-    Ok((take(values, dictionary.keys(), None)?, false))
+    Ok((Cow::Owned(take(values, dictionary.keys(), None)?), false))
 }
 
 /// A result as a column. Its memory goes back to castwise's pool when the last user of the buffer drops it.

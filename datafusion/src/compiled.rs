@@ -11,10 +11,12 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use castwise::shape::SymDim;
 use castwise::{DType, Error, Executor, NodeKind, NodeView, Op, Prepared, SourceLocation, TypedProgram, Var};
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::{DataFusionError, Result};
 
 use crate::report::{marked_at, shown};
 use crate::source::Source;
+use crate::types::{dtype_of, dtypes_of};
 
 /// Typed sources that are kept.
 const KEPT: usize = 1024;
@@ -81,17 +83,21 @@ impl<T> First<T> {
         First(OnceLock::new())
     }
 
-    /// What `make` makes for these dtypes. What is known is borrowed: partitions that count its users together wait for each other.
+    /// What `make` makes for the dtypes of a source's arguments. What is known is borrowed: partitions that count its users together wait for
+    /// each other.
     pub(crate) fn or_made(
         &self,
-        dtypes: Vec<DType>,
+        fields: &[FieldRef],
+        source: &Source,
         make: impl FnOnce(&[DType]) -> Result<Arc<T>>,
     ) -> Result<Cow<'_, Arc<T>>> {
         if let Some((of, first)) = self.0.get()
-            && *of == dtypes
+            && of.len() == fields.len()
+            && of.iter().zip(fields).all(|(dtype, field)| dtype_of(field).as_ref() == Ok(dtype))
         {
             return Ok(Cow::Borrowed(first));
         }
+        let dtypes = dtypes_of(fields, source).map_err(DataFusionError::Plan)?;
         let made = make(&dtypes)?;
         let _ = self.0.set((dtypes, made.clone()));
         Ok(Cow::Owned(made))

@@ -13,14 +13,14 @@ use crate::compiled::Compiled;
 
 /// The rows of a batch that count: those without nulls that the filter selects, and the mask that selects them; `None`
 /// if there are none.
-pub(crate) fn columns_of(
+pub(crate) fn columns_of<'a>(
     compiled: &Compiled,
-    values: &[ArrayRef],
+    values: &'a [ArrayRef],
     filter: Option<&BooleanArray>,
-) -> Result<Option<(Vec<Column>, Option<BooleanArray>)>> {
+) -> Result<Option<(Vec<Column<'a>>, Option<BooleanArray>)>> {
     let rows = values.first().map_or(0, |v| v.len());
-    let one = |(v, dtype): (&ArrayRef, &DType)| Column::of_rows(v, *dtype);
-    let columns: Vec<Column> = values.iter().zip(&compiled.dtypes).map(one).collect::<Result<_>>()?;
+    let one = |(v, dtype): (&'a ArrayRef, &DType)| Column::of_rows(v, *dtype);
+    let columns: Vec<Column<'a>> = values.iter().zip(&compiled.dtypes).map(one).collect::<Result<_>>()?;
     let used = columns.iter().zip(&compiled.used).filter(|(_, used)| **used);
     let valid = used.fold(None, |all, (c, _)| NullBuffer::union(all.as_ref(), c.validity().as_ref()));
     let mask = match valid {

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 use crate::columns::{Column, array_of, nulls, result_field, spread};
 use crate::compiled::{Compiled, First, Form, as_run, compiled};
 use crate::source::Source;
-use crate::types::{dtypes_of, may_be_null};
+use crate::types::may_be_null;
 
 /// A scalar function of this name: an expression or a program, whose arguments are columns by position.
 ///
@@ -56,8 +56,7 @@ impl Call {
 
     /// The program for the dtypes of these fields.
     pub(crate) fn compiled(&self, fields: &[FieldRef]) -> Result<Cow<'_, Arc<Compiled>>> {
-        let dtypes = dtypes_of(fields, &self.source).map_err(DataFusionError::Plan)?;
-        self.first.or_made(dtypes, |dtypes| compiled(&self.source, Form::Rows, dtypes))
+        self.first.or_made(fields, &self.source, |dtypes| compiled(&self.source, Form::Rows, dtypes))
     }
 }
 
@@ -93,8 +92,10 @@ impl Compiled {
 
     /// Computes a batch.
     pub(crate) fn call(&self, values: &[ColumnarValue], rows: usize) -> Result<ColumnarValue> {
-        let columns: Vec<Column> =
-            values.iter().zip(&self.dtypes).map(|(v, dtype)| Column::new(v, *dtype)).collect::<Result<_>>()?;
+        let mut columns = Vec::with_capacity(values.len());
+        for (value, dtype) in values.iter().zip(&self.dtypes) {
+            columns.push(Column::new(value, *dtype)?);
+        }
         let is_scalar = values.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
         let (mut valid, mut all_null) = (None, false);
         for (column, _) in columns.iter().zip(&self.used).filter(|(_, used)| **used) {
@@ -114,7 +115,7 @@ impl Compiled {
             // Perhaps of a value under a null, which is no value: the other rows alone say whether it is an error.
             (Err(_), Some(valid)) if null_rows > 0 => {
                 let mask = BooleanArray::new(valid.inner().clone(), None);
-                let kept: Vec<Column> = columns.iter().map(|c| c.filtered(&mask)).collect::<Result<_>>()?;
+                let kept: Vec<Column<'_>> = columns.iter().map(|c| c.filtered(&mask)).collect::<Result<_>>()?;
                 let tensor = self.run(&kept).map_err(|e| as_run(&e, &self.source))?;
                 spread(&array_of(tensor, None)?, &valid)?
             }
@@ -124,14 +125,14 @@ impl Compiled {
         if is_scalar || (array.len() == 1 && rows != 1) { scalar_of(&array) } else { Ok(ColumnarValue::Array(array)) }
     }
 
-    fn run(&self, columns: &[Column]) -> std::result::Result<Tensor, Error> {
+    fn run(&self, columns: &[Column<'_>]) -> std::result::Result<Tensor, Error> {
         let Some(prepared) = &self.prepared else { return Err(Error::Shape("castwise: no loop".into())) };
         let rows = columns.iter().find(|c| !c.is_scalar).map_or(1, Column::len);
-        let view = |i: &usize| {
-            let view = columns[*i].view()?;
-            if self.tied && columns[*i].is_scalar { view.broadcast_to([rows]) } else { Ok(view) }
-        };
-        let views = self.feeds.iter().map(view).collect::<castwise::Result<Vec<_>>>()?;
+        let mut views = Vec::with_capacity(self.feeds.len());
+        for column in self.feeds.iter().map(|i| &columns[*i]) {
+            let view = column.view()?;
+            views.push(if self.tied && column.is_scalar { view.broadcast_to([rows])? } else { view });
+        }
         let mut results = prepared.run_views(&views)?;
         results.pop().ok_or_else(|| Error::Shape("castwise: no result".into()))
     }

@@ -20,8 +20,8 @@ fn bits_become_bytes_and_bits_again() {
 #[test]
 fn numbers_are_read_and_given_where_they_are() {
     let all = PrimitiveArray::<Float32Type>::from_iter_values((0..100).map(|i| i as f32));
-    let part: ArrayRef = Arc::new(all.slice(3, 50));
-    let column = Column::new(&ColumnarValue::Array(part), DType::F32).unwrap();
+    let part = ColumnarValue::Array(Arc::new(all.slice(3, 50)));
+    let column = Column::new(&part, DType::F32).unwrap();
     let seen = column.view().unwrap().to_tensor().unwrap();
     assert_eq!(seen.as_slice::<f32>().unwrap(), &all.values()[3..53]);
 
@@ -38,12 +38,12 @@ fn a_dictionary_of_one_value_is_a_scalar() {
     use datafusion::arrow::datatypes::Int32Type;
     let values: ArrayRef = Arc::new(PrimitiveArray::<Float64Type>::from(vec![2.5]));
     let keys = PrimitiveArray::<Int32Type>::from(vec![0; 9]);
-    let one: ArrayRef = Arc::new(DictionaryArray::new(keys, values.clone()));
-    let column = Column::new(&ColumnarValue::Array(one), DType::F64).unwrap();
+    let one = ColumnarValue::Array(Arc::new(DictionaryArray::new(keys, values.clone())));
+    let column = Column::new(&one, DType::F64).unwrap();
     assert!(column.is_scalar && column.view().unwrap().shape() == [1]);
 
     let keys = PrimitiveArray::<Int32Type>::from(vec![Some(0), None, Some(0)]);
-    let with_null: ArrayRef = Arc::new(DictionaryArray::new(keys, values));
-    let column = Column::new(&ColumnarValue::Array(with_null), DType::F64).unwrap();
+    let with_null = ColumnarValue::Array(Arc::new(DictionaryArray::new(keys, values)));
+    let column = Column::new(&with_null, DType::F64).unwrap();
     assert!(!column.is_scalar && column.validity().unwrap().null_count() == 1);
 }
