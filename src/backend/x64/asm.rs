@@ -83,6 +83,13 @@ pub(super) enum Alu {
 /// The same, unqualified.
 pub(super) use Alu::{Add, And, Cmp, Sub, Xor};
 
+/// A level of cache; the number is the opcode extension of prefetches into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CacheLevel {
+    First = 1,
+    Second = 2,
+}
+
 /// The condition of a jump; the number is the condition code.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Condition {
@@ -238,9 +245,9 @@ impl Asm {
         self.bytes.push(bits);
     }
 
-    /// Prefetches the cache line of an address, which need not be mapped.
-    pub(super) fn prefetch(&mut self, memory: Address) {
-        self.modrm(false, &[0x0f, 0x18], 1, memory.into());
+    /// Prefetches the cache line of an address, which need not be mapped, into a cache of this level.
+    pub(super) fn prefetch(&mut self, memory: Address, level: CacheLevel) {
+        self.modrm(false, &[0x0f, 0x18], level as u8, memory.into());
     }
 
     /// Reads memory; changes the flags.

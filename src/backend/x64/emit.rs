@@ -13,8 +13,8 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::alloc::{Allocated, Machine};
 use super::asm::{
-    Add, Address, And, Asm, Cmp, Condition, General, Operands, R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX,
-    RCX, RDI, RDX, RSI, RSP, RegMem, Sub,
+    Add, Address, And, Asm, CacheLevel, Cmp, Condition, General, Operands, R8, R9, R10, R11, R12, R13, R14, R15, RAX,
+    RBP, RBX, RCX, RDI, RDX, RSI, RSP, RegMem, Sub,
 };
 use super::instructions as ins;
 use super::ir::{Constant, NONE};
@@ -66,9 +66,10 @@ pub(super) struct AllocatedSegment<'a> {
     pub(super) has_16_byte_elements: bool,
     /// Whether the segment is the only stage, so that the hardware prefetcher predicts its accesses if the body is short.
     pub(super) is_only_stage: bool,
-    /// The slots of operands that are prefetched, and how many elements ahead.
+    /// The slots of operands that are prefetched, how many elements ahead, and where to.
     pub(super) operands: &'a [SlotId],
     pub(super) prefetch_distance: usize,
+    pub(super) prefetched_into: CacheLevel,
     /// The slots of results.
     pub(super) results: &'a [SlotId],
     /// The slots of values that can be accumulated.

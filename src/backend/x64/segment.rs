@@ -4,6 +4,7 @@
 //! print.
 
 use super::alloc::{self, Allocated, Machine};
+use super::asm::CacheLevel;
 use super::emit::{self, AllocatedSegment};
 use super::ir::{BOTH, Body};
 use super::isa::Isa;
@@ -12,6 +13,7 @@ use super::{instructions, kept_sums, lower, memory};
 use crate::backend::access_order::AccessOrder;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::base::host::is_amd;
 use crate::kernels::reduce::LANES;
 use crate::plan::kernel::{Kernel, ValueId};
 use crate::plan::schedule::{Schedule, Segment, Slot, SlotId};
@@ -107,9 +109,10 @@ pub(super) struct SegmentCode<'a> {
     kept: Option<Allocated>,
     only_streamed: bool,
     has_16_byte_elements: bool,
-    /// The slots of operands that are prefetched, and how many elements ahead.
+    /// The slots of operands that are prefetched, how many elements ahead, and where to.
     operands: Vec<SlotId>,
     prefetch_distance: usize,
+    prefetched_into: CacheLevel,
 }
 
 impl<'a> SegmentCode<'a> {
@@ -137,7 +140,7 @@ impl<'a> SegmentCode<'a> {
         let moves = |(v, slot, one): &&(ValueId, SlotId, bool)| !one && slots.operands.contains(slot) && size(*v) <= 8;
         let operands: Vec<SlotId> = segment.loads.iter().filter(moves).map(|(_, slot, _)| *slot).collect();
         let widest = segment.loads.iter().filter(moves).map(|(v, ..)| size(*v)).max().unwrap_or(1);
-        let prefetch_distance = memory::prefetch_bytes(operands.len()) / widest;
+        let ahead = memory::ahead(operands.len(), isa, is_amd());
         // The mask registers below are those of the remainder; number 0 cannot mask.
         let first_mask = if has_16_byte_elements { 3 } else { 2 };
         let allocated = alloc::allocate(&body, first_mask);
@@ -163,7 +166,8 @@ impl<'a> SegmentCode<'a> {
             only_streamed,
             has_16_byte_elements,
             operands,
-            prefetch_distance,
+            prefetch_distance: ahead.bytes / widest,
+            prefetched_into: ahead.into,
         })
     }
 
@@ -199,6 +203,7 @@ impl<'a> SegmentCode<'a> {
             is_only_stage: self.slots.is_only_stage,
             operands: &self.operands,
             prefetch_distance: self.prefetch_distance,
+            prefetched_into: self.prefetched_into,
             results: &self.slots.results,
             sums: &self.slots.sums,
             slots: self.slots.count,

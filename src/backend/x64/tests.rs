@@ -324,7 +324,7 @@ const FRAME: &[Code] = &[
     Code::Lea_r64_m, Code::Xor_r32_rm32, Code::Shl_rm64_imm8, Code::Btr_rm64_imm8, Code::Setb_rm8,
     Code::Sub_rm64_imm32, Code::Sub_rm64_imm8, Code::Sub_r64_rm64, Code::Add_rm64_imm8, Code::Add_rm64_imm32,
     Code::Add_rm64_r64, Code::And_rm64_imm8, Code::And_rm64_imm32, Code::Sbb_rm64_r64, Code::Cmp_r64_rm64, Code::Cmp_rm64_imm8,
-    Code::Test_rm64_r64, Code::Test_rm8_r8, Code::Test_rm8_imm8, Code::Prefetcht0_m8,
+    Code::Test_rm64_r64, Code::Test_rm8_r8, Code::Test_rm8_imm8, Code::Prefetcht0_m8, Code::Prefetcht1_m8,
     Code::Jb_rel32_64, Code::Jbe_rel32_64, Code::Je_rel32_64, Code::Jne_rel32_64, Code::Jl_rel32_64, Code::Jg_rel32_64,
     Code::Jae_rel32_64, Code::Jmp_rel32_64, Code::Call_rel32_64, Code::Call_rm64, Code::Retnq,
     Code::VEX_Bzhi_r64_rm64_r64, Code::VEX_Vzeroupper,
@@ -432,13 +432,15 @@ fn operands_from_memory_are_prefetched() {
             // In one loop, and not of a uniform operand.
             for (class, count) in [(Class::Vector, most), (Class::Splat, most / 2)] {
                 let text = listed_pair(isa, op, d, [Class::Vector, class]);
-                assert_eq!(text.matches("prefetcht0 [").count(), count, "{isa:?} {op} {d}: {text}");
+                assert_eq!(text.matches("prefetcht").count(), count, "{isa:?} {op} {d}: {text}");
                 assert_eq!(text.contains("sbb r15,r15"), count > 0, "{isa:?} {op} {d}: {text}");
             }
         }
     }
-    let most = [1, 4, 5, 32].map(super::memory::prefetch_bytes);
-    assert_eq!(most, [3072, 3072, 2432, 384], "3 KiB, 12 in all");
+    let most = |isa, is_amd| [1, 4, 5, 32].map(|operands| super::memory::ahead(operands, isa, is_amd).bytes);
+    assert_eq!(most(Isa::Avx512, false), [3072, 3072, 2432, 384], "3 KiB, 12 in all");
+    assert_eq!(most(Isa::Avx512, true), [2048, 2048, 1600, 256], "2 KiB, 8 in all");
+    assert_eq!(most(Isa::Avx2, true), most(Isa::Avx2, false));
 }
 
 /// A NaN with bits below those of a bf16 must not be rounded by addition: with all bits set it would become -0, with only the

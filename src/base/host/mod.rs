@@ -17,7 +17,7 @@ pub(crate) use float_mode::{FloatMode, in_standard_mode};
 pub(crate) use fork::{Kept, NoFork, PerProcess, generation, no_fork, once};
 pub(crate) use per_thread::{Apart, PerThread, SHARES};
 
-pub(crate) use processor::Thread;
+pub(crate) use processor::{Thread, is_amd};
 
 /// Bytes of a cache line.
 pub(crate) const CACHE_LINE: usize = 64;

@@ -1,6 +1,17 @@
-//! On which processor a thread wakes.
+//! Whose processors there are, and on which one a thread wakes.
 //!
 //! Guarantees: where a thread may run stays as it is. Does not: keep a thread anywhere, or choose on other systems than Linux.
+
+/// Whether the processors are AMD's.
+pub(crate) fn is_amd() -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let vendor = std::arch::x86_64::__cpuid(0);
+        [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD"
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    false
+}
 
 /// A thread of this process, as the system names it.
 #[derive(Clone, Copy, Debug)]

@@ -207,7 +207,7 @@ fn text(write: impl FnOnce(&mut Asm)) -> String {
 fn general_instructions_are_what_they_are_called() {
     let m = Address::at(RSP, -8);
     let far = Address::at(R13, 300).indexed(R9, 4);
-    let cases: [(String, &str); 30] = [
+    let cases: [(String, &str); 31] = [
         (text(|a| a.push(RBX)), "push rbx"),
         (text(|a| a.push(R15)), "push r15"),
         (text(|a| a.pop(R12)), "pop r12"),
@@ -233,7 +233,8 @@ fn general_instructions_are_what_they_are_called() {
         (text(|a| a.test_byte(R11)), "test r11b,r11b"),
         (text(|a| a.test_bits(16)), "test al,10h"),
         (text(|a| a.touch(Address::at(RSP, 0))), "test [rsp],rsp"),
-        (text(|a| a.prefetch(far)), "prefetcht0 [r13+r9*4+12Ch]"),
+        (text(|a| a.prefetch(far, CacheLevel::First)), "prefetcht0 [r13+r9*4+12Ch]"),
+        (text(|a| a.prefetch(far, CacheLevel::Second)), "prefetcht1 [r13+r9*4+12Ch]"),
         (text(|a| a.call(R11)), "call r11"),
         (text(|a| a.first_bits(R11, R11, RSI)), "bzhi r11,r11,rsi"),
         (text(|a| a.first_bits(RDX, R9, R12)), "bzhi rdx,r9,r12"),
