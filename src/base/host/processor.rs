@@ -2,15 +2,22 @@
 //!
 //! Guarantees: where a thread may run stays as it is. Does not: keep a thread anywhere, or choose on other systems than Linux.
 
-/// Whether the processors are AMD's.
+use std::sync::OnceLock;
+
+use super::fork::once;
+
+/// Whether the processors are AMD's. Asked once: under a hypervisor the answer takes microseconds.
 pub(crate) fn is_amd() -> bool {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        let vendor = std::arch::x86_64::__cpuid(0);
-        [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD"
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    false
+    static AMD: OnceLock<bool> = OnceLock::new();
+    *once(&AMD, || {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            let vendor = std::arch::x86_64::__cpuid(0);
+            [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD"
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        false
+    })
 }
 
 /// A thread of this process, as the system names it.
