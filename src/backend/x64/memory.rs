@@ -21,6 +21,7 @@ const REMAINDER_TWICE: u8 = 2;
 /// How operands from memory are prefetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ahead {
+    /// Where loads of whole cache lines prefetch to; others prefetch into the first level.
     pub(super) into: CacheLevel,
     /// How far ahead of what is read.
     pub(super) bytes: usize,
@@ -42,8 +43,9 @@ pub(super) struct Ahead {
 /// | `mean((a - b)**2)`, f32 | 7.8 | 7.5 | 7.2 | 6.8 |
 ///
 /// On a fourth-generation EPYC the loops for AVX-512 are slower with these than without any, but not with prefetches into the second
-/// level, 2 KiB ahead; those for AVX2 are slower with the latter (`a * 2` 1.6 times, `a + b` and the mean 1.2 times). 2026-11-30, the same
-/// number of elements, medians of seven runs. Not measured: prefetches into the second level on the Xeon, and AVX-512 on newer EPYCs.
+/// level, 2 KiB ahead. Loops whose vectors are half a line, which prefetch each line twice, are slower with the latter: those for AVX2
+/// (`a * 2` 1.6 times, `a + b` and the mean 1.2 times), and the variance of f32, 4.4 ms instead of 3.2. 2026-11-30, the same number of
+/// elements, medians of seven runs. Not measured: prefetches into the second level on the Xeon, and AVX-512 on newer EPYCs.
 ///
 /// | program, AVX-512 | without | first level, 3 KiB | second level, 2 KiB |
 /// |---|---|---|---|
@@ -150,7 +152,8 @@ impl Writer<'_> {
         let (offset, bytes) = if vector == BOTH { (0, 2 * one) } else { (usize::from(vector) * one, one) };
         if load && kind.prefetches() && self.segment.operands.contains(&slot) && offset.is_multiple_of(CACHE_LINE) {
             let ahead = self.element(slot, (PREFETCH_INDEX, size as u8), offset);
-            self.asm.prefetch(ahead, self.segment.prefetched_into);
+            let whole = bytes.is_multiple_of(CACHE_LINE);
+            self.asm.prefetch(ahead, if whole { self.segment.prefetched_into } else { CacheLevel::First });
         }
         let address = self.element(slot, index, offset);
         let non_temporal = !load && kind == LoopKind::Streamed && self.fills_lines(slot, dtype, vector);

@@ -109,7 +109,7 @@ pub(super) struct SegmentCode<'a> {
     kept: Option<Allocated>,
     only_streamed: bool,
     has_16_byte_elements: bool,
-    /// The slots of operands that are prefetched, how many elements ahead, and where to.
+    /// The slots of operands that are prefetched, how many elements ahead, and where loads of whole cache lines prefetch to.
     operands: Vec<SlotId>,
     prefetch_distance: usize,
     prefetched_into: CacheLevel,

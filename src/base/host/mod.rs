@@ -1,4 +1,5 @@
-//! State of the process around the library that can change under it: the floating-point mode, forks, and where threads run; and values by thread.
+//! What is around the library: state of the process that can change under it (the floating-point mode, forks, and where threads run), the
+//! processors' vendor; and values by thread.
 //!
 //! Guarantees: while a [`FloatMode`] lives, its thread computes in the standard mode, whatever the caller's is;
 //! [`PerProcess`] and [`Kept`] values can be used in a forked child, whatever locks the parent's threads held at the
