@@ -66,7 +66,7 @@ pub(super) struct AllocatedSegment<'a> {
     pub(super) has_16_byte_elements: bool,
     /// Whether the segment is the only stage, so that the hardware prefetcher predicts its accesses if the body is short.
     pub(super) is_only_stage: bool,
-    /// The slots of operands that are prefetched, how many elements ahead, and where loads of whole cache lines prefetch to.
+    /// The slots of operands that are prefetched, how many elements ahead, and where to.
     pub(super) operands: &'a [SlotId],
     pub(super) prefetch_distance: usize,
     pub(super) prefetched_into: CacheLevel,

@@ -21,7 +21,6 @@ const REMAINDER_TWICE: u8 = 2;
 /// How operands from memory are prefetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ahead {
-    /// Where loads of whole cache lines prefetch to; others prefetch into the first level.
     pub(super) into: CacheLevel,
     /// How far ahead of what is read.
     pub(super) bytes: usize,
@@ -43,8 +42,8 @@ pub(super) struct Ahead {
 /// | `mean((a - b)**2)`, f32 | 7.8 | 7.5 | 7.2 | 6.8 |
 ///
 /// On a fourth-generation EPYC the loops for AVX-512 are slower with these than without any, but not with prefetches into the second
-/// level, 2 KiB ahead. Loops whose vectors are half a line, which prefetch each line twice, are slower with the latter: those for AVX2
-/// (`a * 2` 1.6 times, `a + b` and the mean 1.2 times), and the variance of f32, 4.4 ms instead of 3.2. 2026-11-30, the same number of
+/// level, 2 KiB ahead, unless they prefetch each line twice: with loads of half a line the variance of f32 takes 4.4 ms instead of 3.2.
+/// So do the loops for AVX2, of which `a * 2` takes 1.6, `a + b` and the mean 1.2 times as long. 2026-11-30, the same number of
 /// elements, medians of seven runs. Not measured: prefetches into the second level on the Xeon, and AVX-512 on newer EPYCs.
 ///
 /// | program, AVX-512 | without | first level, 3 KiB | second level, 2 KiB |
@@ -58,10 +57,10 @@ pub(super) struct Ahead {
 /// | ten operations on four operands of f32 | 8.8 | 10.3 | 8.9 |
 /// | `mean((a - b)**2)`, f32 | 3.9 | 5.4 | 3.8 |
 /// | `sum(a)`, f32 | 1.8 | 1.8 | 1.8 |
-pub(super) fn ahead(operands: usize, isa: Isa, is_amd: bool) -> Ahead {
-    let (into, most) = match isa {
-        Isa::Avx512 if is_amd => (CacheLevel::Second, 8 << 10),
-        Isa::Avx512 | Isa::Avx2 => (CacheLevel::First, 12 << 10),
+pub(super) fn ahead(operands: usize, into: CacheLevel) -> Ahead {
+    let most = match into {
+        CacheLevel::First => 12 << 10,
+        CacheLevel::Second => 8 << 10,
     };
     Ahead { into, bytes: most / CACHE_LINE / operands.max(4) * CACHE_LINE }
 }
@@ -152,8 +151,7 @@ impl Writer<'_> {
         let (offset, bytes) = if vector == BOTH { (0, 2 * one) } else { (usize::from(vector) * one, one) };
         if load && kind.prefetches() && self.segment.operands.contains(&slot) && offset.is_multiple_of(CACHE_LINE) {
             let ahead = self.element(slot, (PREFETCH_INDEX, size as u8), offset);
-            let whole = bytes.is_multiple_of(CACHE_LINE);
-            self.asm.prefetch(ahead, if whole { self.segment.prefetched_into } else { CacheLevel::First });
+            self.asm.prefetch(ahead, self.segment.prefetched_into);
         }
         let address = self.element(slot, index, offset);
         let non_temporal = !load && kind == LoopKind::Streamed && self.fills_lines(slot, dtype, vector);

@@ -13,7 +13,7 @@ use super::{instructions, kept_sums, lower, memory};
 use crate::backend::access_order::AccessOrder;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
-use crate::base::host::is_amd;
+use crate::base::host::{CACHE_LINE, is_amd};
 use crate::kernels::reduce::LANES;
 use crate::plan::kernel::{Kernel, ValueId};
 use crate::plan::schedule::{Schedule, Segment, Slot, SlotId};
@@ -109,7 +109,7 @@ pub(super) struct SegmentCode<'a> {
     kept: Option<Allocated>,
     only_streamed: bool,
     has_16_byte_elements: bool,
-    /// The slots of operands that are prefetched, how many elements ahead, and where loads of whole cache lines prefetch to.
+    /// The slots of operands that are prefetched, how many elements ahead, and where to.
     operands: Vec<SlotId>,
     prefetch_distance: usize,
     prefetched_into: CacheLevel,
@@ -140,7 +140,6 @@ impl<'a> SegmentCode<'a> {
         let moves = |(v, slot, one): &&(ValueId, SlotId, bool)| !one && slots.operands.contains(slot) && size(*v) <= 8;
         let operands: Vec<SlotId> = segment.loads.iter().filter(moves).map(|(_, slot, _)| *slot).collect();
         let widest = segment.loads.iter().filter(moves).map(|(v, ..)| size(*v)).max().unwrap_or(1);
-        let ahead = memory::ahead(operands.len(), isa, is_amd());
         // The mask registers below are those of the remainder; number 0 cannot mask.
         let first_mask = if has_16_byte_elements { 3 } else { 2 };
         let allocated = alloc::allocate(&body, first_mask);
@@ -151,6 +150,10 @@ impl<'a> SegmentCode<'a> {
             let allocated = alloc::allocate(&pair, first_mask);
             (pair, allocated)
         });
+        let step = if pair.is_some() { 2 * lanes } else { lanes };
+        let whole_lines = isa == Isa::Avx512 && step * widest >= CACHE_LINE;
+        let into = if whole_lines && is_amd() { CacheLevel::Second } else { CacheLevel::First };
+        let ahead = memory::ahead(operands.len(), into);
         let only_streamed = pairs.is_some_and(|p| p.only_streamed);
         let lowest = slots.sums.len() * (LANES / lanes);
         let short = pair.is_none() && body.nodes.len() < SHORT;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use iced_x86::{Code, Decoder, DecoderOptions};
 
 use super::asm::tests::{decode, lengths, rows};
-use super::asm::{Address, Asm, Operands, RAX, RegMem};
+use super::asm::{Address, Asm, CacheLevel, Operands, RAX, RegMem};
 use super::isa::Isa;
 use super::segment::{SegmentCode, SlotKinds, lanes};
 use super::{is_lowerable, listing};
@@ -434,17 +434,15 @@ fn operands_from_memory_are_prefetched() {
             for (class, count) in [(Class::Vector, most), (Class::Splat, most / 2)] {
                 let text = listed_pair(isa, op, d, [Class::Vector, class]);
                 assert_eq!(text.matches("prefetcht").count(), count, "{isa:?} {op} {d}: {text}");
-                // Vectors of f16 are half a line, pairs of bf16 are loaded as one.
-                let second = if isa == Isa::Avx512 && is_amd() && d != F16 { count } else { 0 };
+                let second = if isa == Isa::Avx512 && is_amd() { count } else { 0 };
                 assert_eq!(text.matches("prefetcht1").count(), second, "{isa:?} {op} {d}: {text}");
                 assert_eq!(text.contains("sbb r15,r15"), count > 0, "{isa:?} {op} {d}: {text}");
             }
         }
     }
-    let most = |isa, is_amd| [1, 4, 5, 32].map(|operands| super::memory::ahead(operands, isa, is_amd).bytes);
-    assert_eq!(most(Isa::Avx512, false), [3072, 3072, 2432, 384], "3 KiB, 12 in all");
-    assert_eq!(most(Isa::Avx512, true), [2048, 2048, 1600, 256], "2 KiB, 8 in all");
-    assert_eq!(most(Isa::Avx2, true), most(Isa::Avx2, false));
+    let most = |into| [1, 4, 5, 32].map(|operands| super::memory::ahead(operands, into).bytes);
+    assert_eq!(most(CacheLevel::First), [3072, 3072, 2432, 384], "3 KiB, 12 in all");
+    assert_eq!(most(CacheLevel::Second), [2048, 2048, 1600, 256], "2 KiB, 8 in all");
 }
 
 /// A NaN with bits below those of a bf16 must not be rounded by addition: with all bits set it would become -0, with only the
