@@ -27,7 +27,7 @@ pub(super) struct Ahead {
 }
 
 /// How each of so many operands is prefetched: far enough ahead to cover the latency of memory, at most 12 KiB of the first-level
-/// cache in all, or 8 KiB of the second.
+/// cache in all, or 8 KiB of the second. `step`: bytes of the widest one that an iteration reads.
 ///
 /// Hardware prefetchers differ in how soon they recognize a loop's accesses, and the longer a body is, the less of what follows
 /// it does the processor execute ahead. Measured on a Xeon with AMX, 2^24 elements, one thread, milliseconds without prefetches
@@ -57,10 +57,10 @@ pub(super) struct Ahead {
 /// | ten operations on four operands of f32 | 8.8 | 10.3 | 8.9 |
 /// | `mean((a - b)**2)`, f32 | 3.9 | 5.4 | 3.8 |
 /// | `sum(a)`, f32 | 1.8 | 1.8 | 1.8 |
-pub(super) fn ahead(operands: usize, into: CacheLevel) -> Ahead {
-    let most = match into {
-        CacheLevel::First => 12 << 10,
-        CacheLevel::Second => 8 << 10,
+pub(super) fn ahead(operands: usize, isa: Isa, step: usize, is_amd: bool) -> Ahead {
+    let (into, most) = match isa {
+        Isa::Avx512 if is_amd && step >= CACHE_LINE => (CacheLevel::Second, 8 << 10),
+        Isa::Avx512 | Isa::Avx2 => (CacheLevel::First, 12 << 10),
     };
     Ahead { into, bytes: most / CACHE_LINE / operands.max(4) * CACHE_LINE }
 }

@@ -13,7 +13,7 @@ use super::{instructions, kept_sums, lower, memory};
 use crate::backend::access_order::AccessOrder;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
-use crate::base::host::{CACHE_LINE, is_amd};
+use crate::base::host::is_amd;
 use crate::kernels::reduce::LANES;
 use crate::plan::kernel::{Kernel, ValueId};
 use crate::plan::schedule::{Schedule, Segment, Slot, SlotId};
@@ -151,9 +151,7 @@ impl<'a> SegmentCode<'a> {
             (pair, allocated)
         });
         let step = if pair.is_some() { 2 * lanes } else { lanes };
-        let whole_lines = isa == Isa::Avx512 && step * widest >= CACHE_LINE;
-        let into = if whole_lines && is_amd() { CacheLevel::Second } else { CacheLevel::First };
-        let ahead = memory::ahead(operands.len(), into);
+        let ahead = memory::ahead(operands.len(), isa, step * widest, is_amd());
         let only_streamed = pairs.is_some_and(|p| p.only_streamed);
         let lowest = slots.sums.len() * (LANES / lanes);
         let short = pair.is_none() && body.nodes.len() < SHORT;

@@ -7,6 +7,7 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 use super::asm::tests::{decode, lengths, rows};
 use super::asm::{Address, Asm, CacheLevel, Operands, RAX, RegMem};
 use super::isa::Isa;
+use super::memory::Ahead;
 use super::segment::{SegmentCode, SlotKinds, lanes};
 use super::{is_lowerable, listing};
 use crate::backend::listing::Listing;
@@ -440,9 +441,13 @@ fn operands_from_memory_are_prefetched() {
             }
         }
     }
-    let most = |into| [1, 4, 5, 32].map(|operands| super::memory::ahead(operands, into).bytes);
-    assert_eq!(most(CacheLevel::First), [3072, 3072, 2432, 384], "3 KiB, 12 in all");
-    assert_eq!(most(CacheLevel::Second), [2048, 2048, 1600, 256], "2 KiB, 8 in all");
+    let ahead = |isa, step, is_amd| [1, 4, 5, 32].map(|operands| super::memory::ahead(operands, isa, step, is_amd));
+    let of = |into, bytes: [usize; 4]| bytes.map(|bytes| Ahead { into, bytes });
+    let first = of(CacheLevel::First, [3072, 3072, 2432, 384]);
+    assert_eq!(ahead(Isa::Avx512, 64, true), of(CacheLevel::Second, [2048, 2048, 1600, 256]), "2 KiB, 8 in all");
+    assert_eq!(ahead(Isa::Avx512, 64, false), first, "3 KiB, 12 in all");
+    assert_eq!(ahead(Isa::Avx512, 32, true), first, "half lines");
+    assert_eq!(ahead(Isa::Avx2, 64, true), first);
 }
 
 /// A NaN with bits below those of a bf16 must not be rounded by addition: with all bits set it would become -0, with only the
