@@ -41,10 +41,13 @@ pub(super) struct Ahead {
 /// | ten operations on four operands of f32 | 17.9 | 16.9 | 16.0 | 16.1 |
 /// | `mean((a - b)**2)`, f32 | 7.8 | 7.5 | 7.2 | 6.8 |
 ///
+/// (On a fifth-generation EPYC these made no difference, except that the mean took 15 % longer with 1 KiB.)
+///
 /// On a fourth-generation EPYC the loops for AVX-512 are slower with these than without any, but not with prefetches into the second
-/// level, 2 KiB ahead, unless they prefetch each line twice: with loads of half a line the variance of f32 takes 4.4 ms instead of 3.2.
-/// So do the loops for AVX2, of which `a * 2` takes 1.6, `a + b` and the mean 1.2 times as long. 2026-11-30, the same number of
-/// elements, medians of seven runs. Not measured: prefetches into the second level on the Xeon, and AVX-512 on newer EPYCs.
+/// level, 2 KiB ahead (below: 2026-11-30, as many elements, medians of seven runs). Loops for AVX2, and those with loads of half a line,
+/// prefetch each line twice; most were slower with the second level: with AVX2 `a * 2` took 1.6, `a + b` and the mean 1.2 times as long
+/// (five runs), with AVX-512 the variance of f32 4.4 ms instead of 3.2 (three). Not measured: the second level on the Xeon and on the
+/// fifth generation.
 ///
 /// | program, AVX-512 | without | first level, 3 KiB | second level, 2 KiB |
 /// |---|---|---|---|
