@@ -13,12 +13,13 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::alloc::{Allocated, Machine};
 use super::asm::{
-    Add, Address, And, Asm, CacheLevel, Cmp, Condition, General, Operands, R8, R9, R10, R11, R12, R13, R14, R15, RAX,
-    RBP, RBX, RCX, RDI, RDX, RSI, RSP, RegMem, Sub,
+    Add, Address, And, Asm, Cmp, Condition, General, Operands, R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX,
+    RCX, RDI, RDX, RSI, RSP, RegMem, Sub,
 };
 use super::instructions as ins;
 use super::ir::{Constant, NONE};
 use super::isa::Isa;
+use super::memory::Ahead;
 use crate::backend::abi::{ADD, AHEAD, STREAM, lane_bits, row_words};
 use crate::backend::listing::{Mark, Purpose};
 use crate::base::dtype::DType;
@@ -66,10 +67,9 @@ pub(super) struct AllocatedSegment<'a> {
     pub(super) has_16_byte_elements: bool,
     /// Whether the segment is the only stage, so that the hardware prefetcher predicts its accesses if the body is short.
     pub(super) is_only_stage: bool,
-    /// The slots of operands that are prefetched, how many elements ahead, and where to.
+    /// The slots of operands that are prefetched, and how.
     pub(super) operands: &'a [SlotId],
-    pub(super) prefetch_distance: usize,
-    pub(super) prefetched_into: CacheLevel,
+    pub(super) ahead: Ahead,
     /// The slots of results.
     pub(super) results: &'a [SlotId],
     /// The slots of values that can be accumulated.
@@ -362,7 +362,7 @@ impl Writer<'_> {
         self.asm.take_bit(COUNT, AHEAD.trailing_zeros() as u8);
         if self.has_prefetches() {
             self.asm.spread_carry(PREFETCH_INDEX);
-            self.asm.alu(And, PREFETCH_INDEX, self.segment.prefetch_distance as i32);
+            self.asm.alu(And, PREFETCH_INDEX, self.segment.ahead.elements as i32);
         }
     }
 

@@ -22,12 +22,12 @@ const REMAINDER_TWICE: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ahead {
     pub(super) into: CacheLevel,
-    /// How far ahead of what is read.
-    pub(super) bytes: usize,
+    /// How far ahead of the element that is read.
+    pub(super) elements: usize,
 }
 
 /// How each of so many operands is prefetched: far enough ahead to cover the latency of memory, at most 12 KiB of the first-level
-/// cache in all, or 8 KiB of the second. `step`: bytes of the widest one that an iteration reads.
+/// cache in all, or 8 KiB of the second. `widest`: bytes of an element of the widest one; `step`: elements that an iteration reads.
 ///
 /// Hardware prefetchers differ in how soon they recognize a loop's accesses, and the longer a body is, the less of what follows
 /// it does the processor execute ahead. Measured on a Xeon with AMX, 2^24 elements, one thread, milliseconds without prefetches
@@ -60,12 +60,12 @@ pub(super) struct Ahead {
 /// | ten operations on four operands of f32 | 8.8 | 10.3 | 8.9 |
 /// | `mean((a - b)**2)`, f32 | 3.9 | 5.4 | 3.8 |
 /// | `sum(a)`, f32 | 1.8 | 1.8 | 1.8 |
-pub(super) fn ahead(operands: usize, isa: Isa, step: usize, is_amd: bool) -> Ahead {
+pub(super) fn ahead(isa: Isa, operands: usize, widest: usize, step: usize, is_amd: bool) -> Ahead {
     let (into, most) = match isa {
-        Isa::Avx512 if is_amd && step >= CACHE_LINE => (CacheLevel::Second, 8 << 10),
+        Isa::Avx512 if is_amd && step * widest >= CACHE_LINE => (CacheLevel::Second, 8 << 10),
         Isa::Avx512 | Isa::Avx2 => (CacheLevel::First, 12 << 10),
     };
-    Ahead { into, bytes: most / CACHE_LINE / operands.max(4) * CACHE_LINE }
+    Ahead { into, elements: most / CACHE_LINE / operands.max(4) * CACHE_LINE / widest }
 }
 
 /// A transfer between memory and a vector register.
@@ -154,7 +154,7 @@ impl Writer<'_> {
         let (offset, bytes) = if vector == BOTH { (0, 2 * one) } else { (usize::from(vector) * one, one) };
         if load && kind.prefetches() && self.segment.operands.contains(&slot) && offset.is_multiple_of(CACHE_LINE) {
             let ahead = self.element(slot, (PREFETCH_INDEX, size as u8), offset);
-            self.asm.prefetch(ahead, self.segment.prefetched_into);
+            self.asm.prefetch(ahead, self.segment.ahead.into);
         }
         let address = self.element(slot, index, offset);
         let non_temporal = !load && kind == LoopKind::Streamed && self.fills_lines(slot, dtype, vector);

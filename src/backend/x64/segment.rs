@@ -4,10 +4,10 @@
 //! print.
 
 use super::alloc::{self, Allocated, Machine};
-use super::asm::CacheLevel;
 use super::emit::{self, AllocatedSegment};
 use super::ir::{BOTH, Body};
 use super::isa::Isa;
+use super::memory::Ahead;
 use super::paired_stores::PairedStores;
 use super::{instructions, kept_sums, lower, memory};
 use crate::backend::access_order::AccessOrder;
@@ -109,10 +109,9 @@ pub(super) struct SegmentCode<'a> {
     kept: Option<Allocated>,
     only_streamed: bool,
     has_16_byte_elements: bool,
-    /// The slots of operands that are prefetched, how many elements ahead, and where to.
+    /// The slots of operands that are prefetched, and how.
     operands: Vec<SlotId>,
-    prefetch_distance: usize,
-    prefetched_into: CacheLevel,
+    ahead: Ahead,
 }
 
 impl<'a> SegmentCode<'a> {
@@ -151,7 +150,7 @@ impl<'a> SegmentCode<'a> {
             (pair, allocated)
         });
         let step = if pair.is_some() { 2 * lanes } else { lanes };
-        let ahead = memory::ahead(operands.len(), isa, step * widest, is_amd());
+        let ahead = memory::ahead(isa, operands.len(), widest, step, is_amd());
         let only_streamed = pairs.is_some_and(|p| p.only_streamed);
         let lowest = slots.sums.len() * (LANES / lanes);
         let short = pair.is_none() && body.nodes.len() < SHORT;
@@ -167,8 +166,7 @@ impl<'a> SegmentCode<'a> {
             only_streamed,
             has_16_byte_elements,
             operands,
-            prefetch_distance: ahead.bytes / widest,
-            prefetched_into: ahead.into,
+            ahead,
         })
     }
 
@@ -203,8 +201,7 @@ impl<'a> SegmentCode<'a> {
             has_16_byte_elements: self.has_16_byte_elements,
             is_only_stage: self.slots.is_only_stage,
             operands: &self.operands,
-            prefetch_distance: self.prefetch_distance,
-            prefetched_into: self.prefetched_into,
+            ahead: self.ahead,
             results: &self.slots.results,
             sums: &self.slots.sums,
             slots: self.slots.count,

@@ -441,13 +441,13 @@ fn operands_from_memory_are_prefetched() {
             }
         }
     }
-    let ahead = |isa, step, is_amd| [1, 4, 5, 32].map(|operands| super::memory::ahead(operands, isa, step, is_amd));
-    let of = |into, bytes: [usize; 4]| bytes.map(|bytes| Ahead { into, bytes });
+    let ahead = |isa, step, is_amd| [1, 4, 5, 32].map(|operands| super::memory::ahead(isa, operands, 4, step, is_amd));
+    let of = |into, bytes: [usize; 4]| bytes.map(|bytes| Ahead { into, elements: bytes / 4 });
     let first = of(CacheLevel::First, [3072, 3072, 2432, 384]);
-    assert_eq!(ahead(Isa::Avx512, 64, true), of(CacheLevel::Second, [2048, 2048, 1600, 256]), "2 KiB, 8 in all");
-    assert_eq!(ahead(Isa::Avx512, 64, false), first, "3 KiB, 12 in all");
-    assert_eq!(ahead(Isa::Avx512, 32, true), first, "half lines");
-    assert_eq!(ahead(Isa::Avx2, 64, true), first);
+    assert_eq!(ahead(Isa::Avx512, 16, true), of(CacheLevel::Second, [2048, 2048, 1600, 256]), "2 KiB, 8 in all");
+    assert_eq!(ahead(Isa::Avx512, 16, false), first, "3 KiB, 12 in all");
+    assert_eq!(ahead(Isa::Avx512, 8, true), first, "half lines");
+    assert_eq!(ahead(Isa::Avx2, 16, true), first);
 }
 
 /// A NaN with bits below those of a bf16 must not be rounded by addition: with all bits set it would become -0, with only the
