@@ -19,7 +19,7 @@ use super::asm::{
 use super::instructions as ins;
 use super::ir::{Constant, NONE};
 use super::isa::Isa;
-use super::memory::Ahead;
+use super::prefetch::Ahead;
 use crate::backend::abi::{ADD, AHEAD, STREAM, lane_bits, row_words};
 use crate::backend::listing::{Mark, Purpose};
 use crate::base::dtype::DType;

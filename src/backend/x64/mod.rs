@@ -29,6 +29,7 @@ mod lower_float;
 mod lower_int_complex;
 mod memory;
 mod paired_stores;
+mod prefetch;
 mod primitives;
 mod print;
 mod remainder_moves;

@@ -7,9 +7,9 @@ use super::alloc::{self, Allocated, Machine};
 use super::emit::{self, AllocatedSegment};
 use super::ir::{BOTH, Body};
 use super::isa::Isa;
-use super::memory::Ahead;
 use super::paired_stores::PairedStores;
-use super::{instructions, kept_sums, lower, memory};
+use super::prefetch::Ahead;
+use super::{instructions, kept_sums, lower, prefetch};
 use crate::backend::access_order::AccessOrder;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -150,7 +150,7 @@ impl<'a> SegmentCode<'a> {
             (pair, allocated)
         });
         let step = if pair.is_some() { 2 * lanes } else { lanes };
-        let ahead = memory::ahead(isa, operands.len(), widest, step, is_amd());
+        let ahead = prefetch::ahead(isa, operands.len(), widest, step, is_amd());
         let only_streamed = pairs.is_some_and(|p| p.only_streamed);
         let lowest = slots.sums.len() * (LANES / lanes);
         let short = pair.is_none() && body.nodes.len() < SHORT;

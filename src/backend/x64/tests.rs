@@ -7,7 +7,7 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 use super::asm::tests::{decode, lengths, rows};
 use super::asm::{Address, Asm, CacheLevel, Operands, RAX, RegMem};
 use super::isa::Isa;
-use super::memory::Ahead;
+use super::prefetch::{self, Ahead};
 use super::segment::{SegmentCode, SlotKinds, lanes};
 use super::{is_lowerable, listing};
 use crate::backend::listing::Listing;
@@ -441,7 +441,7 @@ fn operands_from_memory_are_prefetched() {
             }
         }
     }
-    let ahead = |isa, step, is_amd| [1, 4, 5, 32].map(|operands| super::memory::ahead(isa, operands, 4, step, is_amd));
+    let ahead = |isa, step, is_amd| [1, 4, 5, 32].map(|operands| prefetch::ahead(isa, operands, 4, step, is_amd));
     let of = |into, bytes: [usize; 4]| bytes.map(|bytes| Ahead { into, elements: bytes / 4 });
     let first = of(CacheLevel::First, [3072, 3072, 2432, 384]);
     assert_eq!(ahead(Isa::Avx512, 16, true), of(CacheLevel::Second, [2048, 2048, 1600, 256]), "2 KiB, 8 in all");
