@@ -18,6 +18,7 @@ use crate::plan::schedule::Schedule;
 use crate::plan::strategy::{RowFold, Strategy, Walk, choose};
 use crate::plan::tuning::LED;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
@@ -73,6 +74,15 @@ impl Buffer<'_> {
             return Ok(());
         }
         Err(Error::Internal(format!("an operand of {} would be read outside its buffer", self.dtype)))
+    }
+
+    /// The addresses of the bytes that a [checked](Buffer::check) operand's accesses reach: none, if its elements are made.
+    pub(super) fn reached(&self, reach: (i128, i128)) -> Range<usize> {
+        if self.made.is_some() {
+            return 0..0;
+        }
+        let address = |element: i128| self.start.addr() + (self.offset as i128 + element) as usize * self.dtype.size();
+        address(reach.0)..address(reach.1 + 1)
     }
 
     /// Whether the bytes begin where an element may. (Borrowed bytes may not; complex elements are aligned as their parts.)

@@ -18,6 +18,7 @@ use crate::plan::strategy::Walk;
 use crate::plan::tuning::streams;
 use crate::runtime::thread_pool::share;
 use job::{Buffer, FoldOut, Folded, Job, Launch, Out, Output, StepFailure};
+use prefetch::prefetch;
 
 mod call;
 pub(crate) mod gather;
@@ -27,6 +28,7 @@ pub(crate) mod job;
 pub(crate) mod made;
 pub(crate) mod order;
 mod parts;
+mod prefetch;
 mod results;
 pub(crate) mod scan;
 mod scratch;
@@ -79,6 +81,7 @@ pub(crate) fn run(
     for (b, o) in launch.inputs.iter().zip(&g.operands) {
         b.check(o.reach)?;
         aligned &= b.is_aligned();
+        prefetch(b.reached(o.reach));
     }
     if !aligned {
         return run_aligned(launch, outputs, folds, threads);
