@@ -76,13 +76,19 @@ impl Buffer<'_> {
         Err(Error::Internal(format!("an operand of {} would be read outside its buffer", self.dtype)))
     }
 
-    /// The addresses of the bytes that a [checked](Buffer::check) operand's accesses reach: none, if its elements are made.
-    pub(super) fn reached(&self, reach: (i128, i128)) -> Range<usize> {
+    /// Which of the bytes a [checked](Buffer::check) operand's accesses reach.
+    fn reached(&self, reach: (i128, i128)) -> Range<usize> {
+        let byte = |element: i128| (self.offset as i128 + element) as usize * self.dtype.size();
+        byte(reach.0)..byte(reach.1 + 1)
+    }
+
+    /// The addresses of these bytes: none, if the elements are made.
+    pub(super) fn addresses(&self, reach: (i128, i128)) -> Range<usize> {
         if self.made.is_some() {
             return 0..0;
         }
-        let address = |element: i128| self.start.addr() + (self.offset as i128 + element) as usize * self.dtype.size();
-        address(reach.0)..address(reach.1 + 1)
+        let (start, bytes) = (self.start.addr(), self.reached(reach));
+        start + bytes.start..start + bytes.end
     }
 
     /// Whether the bytes begin where an element may. (Borrowed bytes may not; complex elements are aligned as their parts.)
@@ -93,8 +99,6 @@ impl Buffer<'_> {
     /// Aligned memory with a copy of what a [checked](Buffer::check) operand's accesses reach, and the index of the first
     /// element in it.
     pub(super) fn copied(&self, reach: (i128, i128)) -> Result<(Vec<u128>, usize)> {
-        let size = self.dtype.size();
-        let (first, end) = (self.offset as i128 + reach.0, self.offset as i128 + reach.1 + 1);
         let bytes = if self.made.is_some() {
             &[]
         } else {
@@ -102,7 +106,7 @@ impl Buffer<'_> {
             // begins, and operands are copied before that.
             unsafe { std::slice::from_raw_parts(self.start, self.len) }
         };
-        let reached = bytes.get(first as usize * size..end as usize * size).unwrap_or_default();
+        let reached = bytes.get(self.reached(reach)).unwrap_or_default();
         let mut words = list(reached.len().div_ceil(size_of::<u128>()))?;
         bytemuck::cast_slice_mut::<u128, u8>(&mut words)[..reached.len()].copy_from_slice(reached);
         Ok((words, -reach.0 as usize))

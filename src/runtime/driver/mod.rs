@@ -81,7 +81,7 @@ pub(crate) fn run(
     for (b, o) in launch.inputs.iter().zip(&g.operands) {
         b.check(o.reach)?;
         aligned &= b.is_aligned();
-        prefetch(b.reached(o.reach));
+        prefetch(b.addresses(o.reach));
     }
     if !aligned {
         return run_aligned(launch, outputs, folds, threads);

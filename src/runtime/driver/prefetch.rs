@@ -23,11 +23,10 @@ pub(super) fn prefetch(bytes: Range<usize>) {
 /// The first address of a range, and of each page that begins in it, up to [`PREFETCHED`] bytes behind the first.
 #[inline]
 fn pages(bytes: Range<usize>) -> impl Iterator<Item = usize> {
-    let end = bytes.end.min(bytes.start.saturating_add(PREFETCHED));
-    std::iter::successors((bytes.start < end).then_some(bytes.start), move |at| {
-        let next = (at / PAGE).checked_add(1)?.checked_mul(PAGE)?;
-        (next < end).then_some(next)
-    })
+    let Range { start, end } = bytes;
+    let end = end.min(start.saturating_add(PREFETCHED));
+    let starts = (start / PAGE * PAGE..end).step_by(PAGE);
+    starts.map(move |page| page.max(start)).filter(move |at| *at < end)
 }
 
 /// Prefetches a cache line into the second-level cache.
